@@ -1,0 +1,3 @@
+//! The supervised actors below greenroom.
+pub mod link;
+mod port;

@@ -1,0 +1,168 @@
+//! What stands at the far side of a connection: bytes, a channel of frames, or another tree.
+//!
+//! Every transport turns itself into a [`Link`]; the connection's tree then adds the actors that
+//! this kind of link needs (a reader and a writer for bytes and channels, neither for a tree of
+//! the same process).
+
+use std::fmt;
+use std::sync::Arc;
+
+use greenroom_protocol::{BoxFuture, Channel, ConnectionDriver, Error, limits};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::port::Port;
+
+/// A readable end of a byte stream.
+pub type ByteReader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// A writable end of a byte stream.
+pub type ByteWriter = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Which stream a line belongs to, as seen from the process that owns the descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineDirection {
+    /// Written to the peer's input.
+    Stdin,
+    /// Read from the peer's output.
+    Stdout,
+    /// Read from the peer's diagnostics.
+    Stderr,
+}
+
+/// Sees every line that passes a physical transport. Called by the reader and writer actors: it
+/// must not block.
+pub type LineTap = Arc<dyn Fn(&str, LineDirection) + Send + Sync>;
+
+/// How the process behind a link ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The program, as it was started (without its arguments).
+    pub program: String,
+    /// What the operating system says, for example `exit status: 3` or `signal: 9 (SIGKILL)`.
+    pub status: String,
+    /// Whether the status means success.
+    pub success: bool,
+    /// Whether we asked it to end (then the status is no failure).
+    pub requested: bool,
+    /// The step of the shutdown ladder that ended it.
+    pub rung: &'static str,
+    /// The last lines it wrote to stderr, bounded.
+    pub stderr_tail: String,
+}
+
+/// The two directions of a link.
+pub(crate) enum Ends {
+    Bytes { reader: ByteReader, writer: ByteWriter },
+    Channel(Channel),
+    Port(Port),
+    Opening(BoxFuture<'static, Result<Link, Error>>),
+}
+
+/// The far side of one connection, with the future that drives it, if it needs one.
+pub struct Link {
+    pub(crate) ends: Ends,
+    pub(crate) driver: Option<ConnectionDriver>,
+    pub(crate) driver_kind: &'static str,
+    pub(crate) exit: Option<watch::Receiver<Option<Exit>>>,
+    pub(crate) tap: Option<LineTap>,
+    pub(crate) max_frame: usize,
+}
+
+impl Link {
+    fn new(ends: Ends) -> Self {
+        Self { ends, driver: None, driver_kind: "driver", exit: None, tap: None, max_frame: limits::MAX_FRAME }
+    }
+
+    /// A byte stream that carries one JSON text a line.
+    pub fn bytes(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        Self::new(Ends::Bytes { reader: Box::new(reader), writer: Box::new(writer) })
+    }
+
+    /// The documented in-process channel.
+    #[must_use]
+    pub fn channel(channel: Channel) -> Self {
+        Self::new(Ends::Channel(channel))
+    }
+
+    /// Another tree of this process.
+    pub(crate) fn port(port: Port) -> Self {
+        Self::new(Ends::Port(port))
+    }
+
+    /// A link that takes time to come up, such as a process that has to be started. The future
+    /// runs once, inside the runtime; its error ends the connection.
+    pub fn opening(open: impl Future<Output = Result<Link, Error>> + Send + 'static) -> Self {
+        Self::new(Ends::Opening(Box::pin(open)))
+    }
+
+    /// Adds the future that drives the link; it runs as an actor of the connection's tree.
+    #[must_use]
+    pub fn with_driver(mut self, driver: ConnectionDriver) -> Self {
+        self.driver = Some(driver);
+        self
+    }
+
+    /// Names the driver in the tree's snapshot, for example `child-process`.
+    #[must_use]
+    pub fn with_driver_kind(mut self, kind: &'static str) -> Self {
+        self.driver_kind = kind;
+        self
+    }
+
+    /// Lets the connection learn how the process behind the link ended, so that pending requests
+    /// fail with the reason.
+    #[must_use]
+    pub fn with_exit(mut self, exit: watch::Receiver<Option<Exit>>) -> Self {
+        self.exit = Some(exit);
+        self
+    }
+
+    /// Shows every line to a callback.
+    #[must_use]
+    pub fn with_tap(mut self, tap: LineTap) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
+    /// Longest accepted line in bytes; the default is [`limits::MAX_FRAME`].
+    #[must_use]
+    pub fn with_max_frame(mut self, bytes: usize) -> Self {
+        self.max_frame = bytes;
+        self
+    }
+
+    /// Waits until the link is up.
+    ///
+    /// # Errors
+    /// The error of the future given to [`opening`](Self::opening).
+    pub(crate) async fn open(self) -> Result<Self, Error> {
+        let mut link = self;
+        while let Ends::Opening(open) = link.ends {
+            let opened = Box::pin(open).await?;
+            // What was set on the outer link wins over the defaults of the inner one.
+            link = Self {
+                driver: opened.driver.or(link.driver),
+                exit: opened.exit.or(link.exit),
+                tap: opened.tap.or(link.tap),
+                ..opened
+            };
+        }
+        Ok(link)
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends = match self.ends {
+            Ends::Bytes { .. } => "bytes",
+            Ends::Channel(_) => "channel",
+            Ends::Port(_) => "port",
+            Ends::Opening(_) => "opening",
+        };
+        f.debug_struct("Link").field("ends", &ends).field("max_frame", &self.max_frame).finish_non_exhaustive()
+    }
+}

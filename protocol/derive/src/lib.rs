@@ -1,0 +1,1 @@
+//! Derive macros for messages of the Agent Client Protocol.

@@ -1,0 +1,274 @@
+//! The error of every fallible call, and the only shape in which an error crosses the wire.
+//!
+//! One version-neutral type: the names and fields of the v1 schema error, plus two things that
+//! never travel: where the error was made ([`Origin`]), so that a peer cannot imitate a local
+//! failure, and the exact wire text of an error that a relay only passes on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_client_protocol_schema::{IntoOption, v1};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub use agent_client_protocol_schema::v1::ErrorCode;
+
+use crate::raw::RawJsonRpcError;
+
+/// The result of a protocol operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// `data.reason` of requests that failed because the peer's side of the transport ended.
+pub const INCOMING_TRANSPORT_CLOSED_REASON: &str = "incoming_transport_closed";
+
+/// `data.reason` of requests that failed because the local connection ended.
+pub const CONNECTION_TERMINATED_REASON: &str = "connection_terminated";
+
+/// Why this process made an error. Never serialised, so a peer cannot set it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Application code, or a peer.
+    #[default]
+    Ordinary,
+    /// The incoming side of the transport ended before the response came.
+    IncomingClosed,
+    /// The local connection ended before the response came.
+    Terminated,
+    /// A handler waits for a response that only it could let through.
+    WouldDeadlock,
+    /// A frame was longer than the configured limit.
+    Overflow,
+    /// A handler was cut off before it answered.
+    Interrupted,
+}
+
+/// A JSON-RPC error with its code, message and optional data.
+///
+/// Two errors are equal when a peer could not tell them apart: code, message and data.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Error {
+    /// The numeric kind. Codes that this crate does not know stay as they are.
+    pub code: ErrorCode,
+    /// One short sentence for people.
+    pub message: String,
+    /// Whatever else the sender wants to say.
+    pub data: Option<Value>,
+    origin: Origin,
+    /// The error object exactly as it came from the wire, so that relays repeat it unchanged.
+    wire: Option<Arc<RawValue>>,
+}
+
+impl Error {
+    /// An error with any code.
+    #[must_use]
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), data: None, origin: Origin::Ordinary, wire: None }
+    }
+
+    /// Replaces the data.
+    #[must_use]
+    pub fn data(mut self, data: impl IntoOption<Value>) -> Self {
+        self.data = data.into_option();
+        self
+    }
+
+    /// `-32700`: the text is not JSON.
+    #[must_use]
+    pub fn parse_error() -> Self {
+        ErrorCode::ParseError.into()
+    }
+
+    /// `-32600`: JSON, but not a valid request at this point.
+    #[must_use]
+    pub fn invalid_request() -> Self {
+        ErrorCode::InvalidRequest.into()
+    }
+
+    /// `-32601`: nobody handles this method.
+    #[must_use]
+    pub fn method_not_found() -> Self {
+        ErrorCode::MethodNotFound.into()
+    }
+
+    /// `-32602`: the method exists, its params do not fit.
+    #[must_use]
+    pub fn invalid_params() -> Self {
+        ErrorCode::InvalidParams.into()
+    }
+
+    /// `-32603`: the receiver failed.
+    #[must_use]
+    pub fn internal_error() -> Self {
+        ErrorCode::InternalError.into()
+    }
+
+    /// `-32800`: ended by a cancellation.
+    #[must_use]
+    pub fn request_cancelled() -> Self {
+        ErrorCode::RequestCancelled.into()
+    }
+
+    /// `-32000`: log in first.
+    #[must_use]
+    pub fn auth_required() -> Self {
+        ErrorCode::AuthRequired.into()
+    }
+
+    /// `-32002`: a file or other resource is missing; `data.uri` names it when given.
+    #[must_use]
+    pub fn resource_not_found(uri: Option<String>) -> Self {
+        v1::Error::resource_not_found(uri).into()
+    }
+
+    /// `-32002` with the session that does not exist in `data.sessionId`.
+    #[must_use]
+    pub fn session_not_found(session_id: impl Into<v1::SessionId>) -> Self {
+        v1::Error::session_not_found(session_id).into()
+    }
+
+    /// `-32603` with the text of another error as data.
+    #[must_use]
+    pub fn into_internal_error(error: impl std::error::Error) -> Self {
+        Self::internal_error().data(error.to_string())
+    }
+
+    /// Marks where the error was made.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Where the error was made; always [`Origin::Ordinary`] for errors that came from a peer.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Reads an error object from the wire, keeping its exact text for relays.
+    ///
+    /// # Errors
+    /// `-32603` when the object has no integer code or no message.
+    pub fn from_wire(raw: &RawValue) -> Result<Self> {
+        let parsed: RawJsonRpcError = serde_json::from_str(raw.get())
+            .map_err(|_| Self::internal_error().data("the peer's error object has no integer code or no message"))?;
+        let mut error = parsed.into_acp_error();
+        error.wire = Some(Arc::from(raw.to_owned()));
+        Ok(error)
+    }
+
+    /// The error object for the wire: the exact text it came with, unless code, message or data
+    /// were changed since.
+    #[must_use]
+    pub fn to_wire(&self) -> Box<RawValue> {
+        if let Some(raw) = &self.wire
+            && Self::from_wire(raw).is_ok_and(|unchanged| unchanged == *self)
+        {
+            return (**raw).to_owned();
+        }
+        serde_json::value::to_raw_value(self).unwrap_or_else(|_| {
+            // A `Value` always serialises; this keeps the promise without a panic all the same.
+            serde_json::value::to_raw_value(&Self::internal_error()).unwrap_or_default()
+        })
+    }
+}
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code && self.message == other.message && self.data == other.data
+    }
+}
+
+impl Eq for Error {}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Error");
+        out.field("code", &i32::from(self.code)).field("message", &self.message).field("data", &self.data);
+        if self.origin != Origin::Ordinary {
+            out.field("origin", &self.origin);
+        }
+        out.finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.message.is_empty() { write!(f, "{}", i32::from(self.code))? } else { f.write_str(&self.message)? }
+        match &self.data {
+            Some(data) => write!(f, ": {data:#}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ErrorCode> for Error {
+    fn from(code: ErrorCode) -> Self {
+        Self::new(code.into(), code.to_string())
+    }
+}
+
+impl From<v1::Error> for Error {
+    fn from(error: v1::Error) -> Self {
+        Self::new(error.code.into(), error.message).data(error.data)
+    }
+}
+
+impl From<Error> for v1::Error {
+    fn from(error: Error) -> Self {
+        v1::Error::new(error.code.into(), error.message).data(error.data)
+    }
+}
+
+#[cfg(feature = "unstable_protocol_v2")]
+impl From<agent_client_protocol_schema::v2::Error> for Error {
+    fn from(error: agent_client_protocol_schema::v2::Error) -> Self {
+        Self::new(error.code.into(), error.message).data(error.data)
+    }
+}
+
+#[cfg(feature = "unstable_protocol_v2")]
+impl From<Error> for agent_client_protocol_schema::v2::Error {
+    fn from(error: Error) -> Self {
+        agent_client_protocol_schema::v2::Error::new(i32::from(error.code), error.message).data(error.data)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::invalid_params().data(error.to_string())
+    }
+}
+
+impl Serialize for Error {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RawJsonRpcError::from(self.clone()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Error {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        RawJsonRpcError::deserialize(deserializer).map(RawJsonRpcError::into_acp_error)
+    }
+}
+
+/// Whether a request failed because the peer's side of the transport ended.
+///
+/// False for an error that a peer sent, whatever data it carries.
+#[must_use]
+pub fn is_incoming_transport_closed(error: &Error) -> bool {
+    error.origin == Origin::IncomingClosed
+}
+
+/// Whether a request failed because the local connection ended.
+///
+/// False for an error that a peer sent, whatever data it carries.
+#[must_use]
+pub fn is_connection_terminated(error: &Error) -> bool {
+    error.origin == Origin::Terminated
+}

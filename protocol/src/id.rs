@@ -1,0 +1,100 @@
+//! Request ids: the typed one that applications see, and the exact one that relays keep.
+
+pub use agent_client_protocol_schema::rpc::RequestId;
+
+/// An id as it was spelled on one hop, for restoring it in the answer.
+///
+/// `1`, `"1"` and `1.0` are three different ids. Small integers, the usual case, need no
+/// allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RawId {
+    /// An integer in its canonical spelling.
+    Int(i64),
+    /// Any other JSON value, as text: a string with its quotes, `null`, an unusual number.
+    Text(Box<str>),
+}
+
+impl RawId {
+    /// Reads the JSON text of an id. Returns `None` for text that is not UTF-8.
+    #[must_use]
+    pub fn from_json(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        if let Ok(number) = text.parse::<i64>()
+            // "007" or "+7" or "-0" parse too; only the spelling that we would write may be shortened.
+            && is_canonical(text, number)
+        {
+            return Some(Self::Int(number));
+        }
+        Some(Self::Text(text.into()))
+    }
+
+    /// Appends the JSON text of the id.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        use std::io::Write as _;
+        match self {
+            // Writing to a vector cannot fail.
+            Self::Int(number) => drop(write!(out, "{number}")),
+            Self::Text(text) => out.extend_from_slice(text.as_bytes()),
+        }
+    }
+}
+
+fn is_canonical(text: &str, number: i64) -> bool {
+    let mut buffer = [0u8; 20];
+    let mut rest = number.unsigned_abs();
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let digits = text.strip_prefix('-').filter(|_| number < 0).unwrap_or(text);
+    digits.as_bytes() == &buffer[at..]
+}
+
+impl From<&RequestId> for RawId {
+    fn from(id: &RequestId) -> Self {
+        match id {
+            RequestId::Null => Self::Text("null".into()),
+            RequestId::Number(number) => Self::Int(*number),
+            RequestId::Str(text) => Self::Text(Box::from(serde_json::Value::from(text.as_str()).to_string())),
+        }
+    }
+}
+
+/// Reads the JSON text of an id as an endpoint understands it: null, an integer or a string.
+#[must_use]
+pub fn request_id(text: &[u8]) -> Option<RequestId> {
+    serde_json::from_slice(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spelling_is_kept_and_kinds_stay_apart() {
+        for text in ["1", "-1", "0", "\"1\"", "null", "1.5", "9007199254740993", "-0", "1e3", "\"a\\u0041\"", "99999999999999999999"] {
+            let id = RawId::from_json(text.as_bytes()).expect("utf-8");
+            let mut out = Vec::new();
+            id.write_json(&mut out);
+            assert_eq!(String::from_utf8(out).expect("utf-8"), text);
+        }
+        assert_ne!(RawId::from_json(b"1"), RawId::from_json(b"\"1\""));
+        assert_eq!(RawId::from_json(b"1"), Some(RawId::Int(1)));
+        assert_eq!(RawId::from_json(b"-9223372036854775808"), Some(RawId::Int(i64::MIN)));
+    }
+
+    #[test]
+    fn endpoints_take_null_integers_and_strings_only() {
+        assert_eq!(request_id(b"null"), Some(RequestId::Null));
+        assert_eq!(request_id(b"-7"), Some(RequestId::Number(-7)));
+        assert_eq!(request_id(b"\"x\""), Some(RequestId::Str("x".into())));
+        for text in ["1.5", "true", "[1]", "{}"] {
+            assert_eq!(request_id(text.as_bytes()), None, "{text}");
+        }
+    }
+}

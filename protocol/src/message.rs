@@ -1,0 +1,180 @@
+//! What makes a Rust type a message of the protocol.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// A request or notification type: it knows its method and how to read its params.
+pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
+    /// Whether this type can be read from a message with this method.
+    fn matches_method(method: &str) -> bool;
+
+    /// The method of this message.
+    fn method(&self) -> &str;
+
+    /// The message with its params as a value.
+    ///
+    /// # Errors
+    /// When the params cannot be serialised.
+    fn to_untyped_message(&self) -> Result<UntypedMessage>;
+
+    /// Reads a message from its method and params.
+    ///
+    /// # Errors
+    /// `-32601` for a method of another type, `-32602` when the params do not fit.
+    fn parse_message(method: &str, params: &impl Serialize) -> Result<Self>;
+
+    /// Reads a message from the exact JSON text of its params (`null` when there are none).
+    ///
+    /// Types of this crate and derived types read the text in one pass; others go through
+    /// [`parse_message`](Self::parse_message).
+    ///
+    /// # Errors
+    /// As [`parse_message`](Self::parse_message).
+    fn parse_params(method: &str, params: &str) -> Result<Self> {
+        let value: Value = serde_json::from_str(params)
+            .map_err(|error| Error::invalid_params().data(error.to_string()))?;
+        Self::parse_message(method, &value)
+    }
+
+    /// The JSON text of the params; empty for none.
+    ///
+    /// # Errors
+    /// When the params cannot be serialised.
+    fn params_text(&self) -> Result<Vec<u8>> {
+        let untyped = self.to_untyped_message()?;
+        if untyped.params.is_null() {
+            return Ok(Vec::new());
+        }
+        serde_json::to_vec(&untyped.params).map_err(Error::into_internal_error)
+    }
+}
+
+/// A message that is answered.
+pub trait JsonRpcRequest: JsonRpcMessage {
+    /// The type of a successful answer.
+    type Response: JsonRpcResponse;
+}
+
+/// A message that is not answered.
+pub trait JsonRpcNotification: JsonRpcMessage {}
+
+/// The result of a request.
+pub trait JsonRpcResponse: 'static + Debug + Sized + Send + Clone {
+    /// The result as a value.
+    ///
+    /// # Errors
+    /// When it cannot be serialised.
+    fn into_json(self, method: &str) -> Result<Value>;
+
+    /// Reads a result.
+    ///
+    /// # Errors
+    /// When the value does not fit the type.
+    fn from_value(method: &str, value: Value) -> Result<Self>;
+
+    /// Reads a result from its exact JSON text.
+    ///
+    /// # Errors
+    /// As [`from_value`](Self::from_value).
+    fn from_text(method: &str, text: &str) -> Result<Self> {
+        let value = serde_json::from_str(text).map_err(|error| Error::parse_error().data(error.to_string()))?;
+        Self::from_value(method, value)
+    }
+
+    /// The JSON text of the result.
+    ///
+    /// # Errors
+    /// When it cannot be serialised.
+    fn into_text(self, method: &str) -> Result<Vec<u8>> {
+        serde_json::to_vec(&self.into_json(method)?).map_err(Error::into_internal_error)
+    }
+}
+
+impl JsonRpcResponse for Value {
+    fn into_json(self, _method: &str) -> Result<Value> {
+        Ok(self)
+    }
+
+    fn from_value(_method: &str, value: Value) -> Result<Self> {
+        Ok(value)
+    }
+}
+
+/// A message of any method, with its params as a value.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+pub struct UntypedMessage {
+    /// The method.
+    pub method: String,
+    /// The params; null when there are none.
+    pub params: Value,
+}
+
+impl UntypedMessage {
+    /// A message with these params.
+    ///
+    /// # Errors
+    /// When the params cannot be serialised.
+    pub fn new(method: &str, params: impl Serialize) -> Result<Self> {
+        let params = serde_json::to_value(params).map_err(Error::into_internal_error)?;
+        Ok(Self { method: method.to_owned(), params })
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The params; null when there are none.
+    #[must_use]
+    pub fn params(&self) -> &Value {
+        &self.params
+    }
+
+    /// Method and params by value.
+    #[must_use]
+    pub fn into_parts(self) -> (String, Value) {
+        (self.method, self.params)
+    }
+}
+
+impl JsonRpcMessage for UntypedMessage {
+    fn matches_method(_method: &str) -> bool {
+        true
+    }
+
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    fn to_untyped_message(&self) -> Result<UntypedMessage> {
+        Ok(self.clone())
+    }
+
+    fn parse_message(method: &str, params: &impl Serialize) -> Result<Self> {
+        Self::new(method, params)
+    }
+}
+
+impl JsonRpcRequest for UntypedMessage {
+    type Response = Value;
+}
+
+impl JsonRpcNotification for UntypedMessage {}
+
+/// Reads params text as a type, for implementations of
+/// [`parse_params`](JsonRpcMessage::parse_params).
+///
+/// # Errors
+/// `-32602` with the reason as data.
+#[doc(hidden)]
+pub fn read_params<T: DeserializeOwned>(params: &str) -> Result<T> {
+    serde_json::from_str(params).map_err(|error| {
+        Error::invalid_params().data(serde_json::json!({ "error": error.to_string(), "phase": "deserialization" }))
+    })
+}
