@@ -42,6 +42,8 @@ pub enum Origin {
     Overflow,
     /// A handler was cut off before it answered.
     Interrupted,
+    /// The peer's end of the transport is gone.
+    PeerGone,
 }
 
 /// A JSON-RPC error with its code, message and optional data.
@@ -197,7 +199,11 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.message.is_empty() { write!(f, "{}", i32::from(self.code))? } else { f.write_str(&self.message)? }
+        if self.message.is_empty() {
+            write!(f, "{}", i32::from(self.code))?
+        } else {
+            f.write_str(&self.message)?
+        }
         match &self.data {
             Some(data) => write!(f, ": {data:#}"),
             None => Ok(()),

@@ -30,9 +30,7 @@ pub use error::{
 };
 pub use frame::{Frame, FrameKind, Malformed};
 pub use id::{RawId, RequestId, request_id};
-pub use message::{
-    JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage, read_params,
-};
+pub use message::{JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage, read_params};
 pub use outbound::{Outbound, quoted};
 pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,

@@ -36,8 +36,8 @@ pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
     /// # Errors
     /// As [`parse_message`](Self::parse_message).
     fn parse_params(method: &str, params: &str) -> Result<Self> {
-        let value: Value = serde_json::from_str(params)
-            .map_err(|error| Error::invalid_params().data(error.to_string()))?;
+        let value: Value =
+            serde_json::from_str(params).map_err(|error| Error::invalid_params().data(error.to_string()))?;
         Self::parse_message(method, &value)
     }
 

@@ -222,3 +222,15 @@ impl Frame {
         Self::written(text.into(), envelope, kind)
     }
 }
+
+impl Outbound {
+    /// The pieces in wire order, by value; some may be empty.
+    #[must_use]
+    pub fn into_pieces(self) -> [Bytes; 3] {
+        let tail = match self.tail {
+            Cow::Borrowed(tail) => Bytes::from_static(tail),
+            Cow::Owned(tail) => tail.into(),
+        };
+        [self.head.into(), self.body, tail]
+    }
+}

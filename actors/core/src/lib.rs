@@ -1,3 +1,52 @@
-//! The supervised actors below greenroom.
+//! The supervised actors below greenroom: the runtime that makes actors survive, the tree of one
+//! connection, and the API that applications see.
+//!
+//! Use the `greenroom` crate; this one exists so that transports can stand on the same actors.
+
+pub mod component;
 pub mod link;
+pub mod role;
+pub mod runtime;
+
+mod builder;
+mod close;
+mod connection;
+mod connection_handle;
+mod connection_to;
+mod dispatch;
+mod drive;
+mod handlers;
+mod macros;
+mod options;
 mod port;
+mod proxy;
+mod relay;
+mod request;
+mod responder;
+mod run;
+mod termination;
+
+pub use greenroom_protocol::{
+    BoxFuture, CONNECTION_TERMINATED_REASON, Channel, ConnectionDriver, Error, ErrorCode,
+    INCOMING_TRANSPORT_CLOSED_REASON, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Origin,
+    RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, Result, TransportBatch,
+    TransportBatchEntry, TransportFrame, UntypedMessage, is_connection_terminated, is_incoming_transport_closed,
+};
+
+pub use builder::Builder;
+pub use close::{HandleConnectionClose, NullClose};
+pub use component::{ConnectTo, DynConnectTo};
+pub use connection::{OnEnd, Outlet, RawConnection, Wire, outlet_to};
+pub use connection_handle::Connection;
+pub use connection_to::{ConnectionContext, ConnectionTo, RawConnectionContext};
+pub use dispatch::{Dispatch, Handled, IntoHandled};
+pub use handlers::{HandleDispatchFrom, Handlers, NullHandler};
+pub use link::LineDirection;
+pub use options::ConnectionOptions;
+pub use port::{EndOfInput, Inbound};
+pub use request::{PreparedRequest, RequestCancellation, RequestCancellationHandle, SentRequest};
+pub use responder::{Responder, ResponseRouter};
+pub use role::acp::{Agent, Client, Conductor, Proxy};
+pub use role::{HasPeer, RemoteStyle, Role, RoleId, UntypedRole};
+pub use run::{ChainRun, NullRun, RunWithConnectionTo};
+pub use termination::ConnectionTermination;

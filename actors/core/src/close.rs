@@ -1,0 +1,59 @@
+//! What runs when the peer has closed its side.
+
+use greenroom_protocol::Result;
+
+use crate::connection_to::{ConnectionContext, ConnectionTo};
+use crate::role::Role;
+
+/// Runs once after the peer closed its side and every pending request has failed.
+pub trait HandleConnectionClose<Counterpart: Role>: Send {
+    /// The callback. An error ends the connection.
+    fn handle_connection_close(self, connection: ConnectionTo<Counterpart>) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// Nothing to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullClose;
+
+impl<Counterpart: Role> HandleConnectionClose<Counterpart> for NullClose {
+    async fn handle_connection_close(self, _connection: ConnectionTo<Counterpart>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Two callbacks, one after the other. Both run; the first error wins.
+pub(crate) struct ChainClose<A, B> {
+    pub(crate) first: A,
+    pub(crate) second: B,
+}
+
+impl<Counterpart, A, B> HandleConnectionClose<Counterpart> for ChainClose<A, B>
+where
+    Counterpart: Role,
+    A: HandleConnectionClose<Counterpart>,
+    B: HandleConnectionClose<Counterpart>,
+{
+    async fn handle_connection_close(self, connection: ConnectionTo<Counterpart>) -> Result<()> {
+        let first = self.first.handle_connection_close(connection.clone()).await;
+        let second = self.second.handle_connection_close(connection).await;
+        first.and(second)
+    }
+}
+
+/// A closure as a callback.
+pub(crate) struct CloseFn<F, Context> {
+    pub(crate) close: F,
+    pub(crate) _context: std::marker::PhantomData<fn(Context)>,
+}
+
+impl<Counterpart, F, Fut, Context> HandleConnectionClose<Counterpart> for CloseFn<F, Context>
+where
+    Counterpart: Role,
+    Context: ConnectionContext,
+    F: FnOnce(Context::Connection<Counterpart>) -> Fut + Send,
+    Fut: Future<Output = Result<()>> + Send,
+{
+    async fn handle_connection_close(self, connection: ConnectionTo<Counterpart>) -> Result<()> {
+        (self.close)(Context::of(connection)).await
+    }
+}

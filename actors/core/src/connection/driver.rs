@@ -1,0 +1,57 @@
+//! Runs the future that drives a transport: a child process, or a component in this process.
+//!
+//! Owns: the driver, in its leased state, so that killing this actor does not end the transport.
+//! Supervised by: the connection. When the driver ends, so does this actor.
+
+use std::sync::Arc;
+
+use greenroom_protocol::ConnectionDriver;
+use tokio::sync::Notify;
+
+use crate::runtime::{Flow, Inbox, Stage};
+
+/// The stage that polls a driver.
+pub(crate) struct Driver {
+    driver: Option<ConnectionDriver>,
+    finish: Arc<Notify>,
+    finishing: bool,
+}
+
+impl Driver {
+    /// `finish` asks the driver to end by itself.
+    pub(crate) fn new(driver: ConnectionDriver, finish: Arc<Notify>) -> Self {
+        Self { driver: Some(driver), finish, finishing: false }
+    }
+}
+
+impl Stage for Driver {
+    type Item = std::convert::Infallible;
+
+    async fn run(&mut self, _inbox: &mut Inbox<Self::Item>) -> Flow {
+        let Some(driver) = &mut self.driver else { return Flow::Finished };
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut *driver => {
+                    self.driver = None;
+                    return match result {
+                        Ok(()) => Flow::Finished,
+                        Err(error) => Flow::Failed(error),
+                    };
+                }
+                () = self.finish.notified(), if !self.finishing => {
+                    self.finishing = true;
+                    if !driver.request_finish() {
+                        // An opaque driver cannot end by itself; it is dropped.
+                        self.driver = None;
+                        return Flow::Finished;
+                    }
+                }
+            }
+        }
+    }
+
+    fn quarantine(&mut self, item: Self::Item) {
+        match item {}
+    }
+}

@@ -1,0 +1,228 @@
+//! The incoming protocol: frames in, dispatch steps out.
+//!
+//! Owns: the limit on answers to malformed input. Supervised by: the connection.
+//! When it dies: restarted; a frame is committed only when its step is queued. A frame that breaks
+//! it twice is set aside and its request gets an internal error.
+//! Ordering promise: steps leave in wire order. The one thing that overtakes is the marker of a
+//! cancelled request, which is set on arrival (the notification itself still waits its turn).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use greenroom_protocol::{
+    Dialect, Error, Frame, FrameKind, Outbound, RawId, RemoteStyle, RequestId, Successor, limits, method,
+};
+use tokio::time::{Duration, Instant};
+
+use super::batch::BatchHandle;
+use super::call::{CallState, OpenCall};
+use super::message::{InboundCall, Step};
+use super::shared::Shared;
+use crate::port::Inbound;
+use crate::runtime::{Flow, Inbox, Permit, Stage};
+
+/// The stage of the incoming protocol.
+pub(crate) struct Incoming {
+    shared: Arc<Shared>,
+    /// Whether the peer is a conductor: then messages come from two logical peers.
+    two_peers: bool,
+    accept_batches: bool,
+    refusals: u32,
+    refusals_since: Instant,
+    noise: u64,
+}
+
+impl Incoming {
+    pub(crate) fn new(shared: Arc<Shared>, two_peers: bool, accept_batches: bool) -> Self {
+        Self { shared, two_peers, accept_batches, refusals: 0, refusals_since: Instant::now(), noise: 0 }
+    }
+
+    fn frame(&mut self, frame: Frame, permit: Option<Permit>) {
+        match frame.kind() {
+            FrameKind::Request | FrameKind::Notification | FrameKind::Result | FrameKind::Error => {
+                self.message(frame, permit, None);
+            }
+            FrameKind::Batch if self.accept_batches => self.batch(&frame),
+            FrameKind::Batch => {
+                self.refuse(&Error::invalid_request().data("batches are not accepted on this connection"));
+            }
+            FrameKind::Malformed => self.malformed(&frame),
+            FrameKind::Noise => self.noise(&frame),
+        }
+    }
+
+    fn message(&mut self, frame: Frame, permit: Option<Permit>, batch: Option<&BatchHandle>) {
+        match frame.kind() {
+            FrameKind::Request => self.request(frame, permit, batch),
+            FrameKind::Notification => self.notification(frame, permit),
+            FrameKind::Result => self.response(&frame, Ok(frame.share(frame.envelope().result)), permit),
+            FrameKind::Error => {
+                let error = serde_json::from_str(frame.part(frame.envelope().error))
+                    .map_err(|_| Error::internal_error().data("the peer's error object is not JSON"))
+                    .and_then(Error::from_wire);
+                self.response(&frame, Err(error.unwrap_or_else(|unreadable| unreadable)), permit);
+            }
+            FrameKind::Batch | FrameKind::Malformed | FrameKind::Noise => {}
+        }
+    }
+
+    fn request(&mut self, frame: Frame, permit: Option<Permit>, batch: Option<&BatchHandle>) {
+        // The frame is a valid request, so both are there.
+        let (Some(id), Some(raw_id)) = (frame.request_id(), frame.raw_id()) else { return };
+        let call = match self.unwrap(frame, permit) {
+            Ok(call) => call,
+            Err(error) => {
+                let answer = Outbound::error(&raw_id, error.to_wire().get().as_bytes().to_vec().into());
+                match batch {
+                    Some(batch) => batch.refuse(answer),
+                    None => drop(self.shared.send_reply(answer)),
+                }
+                return;
+            }
+        };
+        let slot = batch.map(BatchHandle::reserve);
+        let state = CallState::new(id, raw_id, call.method(), slot, &self.shared);
+        self.shared.open_call(&state);
+        self.step(Step::Request(call, OpenCall::new(state)));
+    }
+
+    fn notification(&mut self, frame: Frame, permit: Option<Permit>) {
+        match self.unwrap(frame, permit) {
+            Ok(call) => {
+                if call.method() == method::CANCEL_REQUEST {
+                    self.mark_cancelled(&call);
+                }
+                self.step(Step::Notification(call));
+            }
+            Err(error) => tracing::warn!(code = i32::from(error.code), "a malformed envelope was dropped"),
+        }
+    }
+
+    /// Peels off the successor envelope, where one may be, and learns the hop's dialect.
+    fn unwrap(&mut self, frame: Frame, permit: Option<Permit>) -> Result<InboundCall, Error> {
+        if !self.two_peers {
+            return Ok(InboundCall::plain(frame, RemoteStyle::Counterpart, permit));
+        }
+        if let Some(opened) = Successor::open(&frame) {
+            let inner = opened?;
+            if Dialect::of_successor(inner.method_in(&frame)).is_some() {
+                return Err(Error::invalid_request().data("an envelope inside an envelope"));
+            }
+            return Ok(InboundCall::wrapped(frame, &inner, permit));
+        }
+        if let Some(dialect) = Dialect::of_initialize(frame.method()) {
+            self.shared.set_dialect(dialect);
+        }
+        Ok(InboundCall::plain(frame, RemoteStyle::Predecessor, permit))
+    }
+
+    fn mark_cancelled(&self, call: &InboundCall) {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            #[serde(deserialize_with = "serde::Deserialize::deserialize")]
+            request_id: RequestId,
+        }
+        match serde_json::from_str::<Params>(call.params_text()) {
+            Ok(params) => self.shared.cancel_call(&params.request_id),
+            Err(_) => tracing::warn!("a cancellation without a usable request id was ignored"),
+        }
+    }
+
+    fn response(&mut self, frame: &Frame, outcome: Result<Bytes, Error>, permit: Option<Permit>) {
+        // Our ids are integers; anything else answers no request of ours.
+        match frame.raw_id() {
+            Some(RawId::Int(id)) => self.step(Step::Response(id, outcome, permit)),
+            _ => tracing::debug!("a response to an unknown request was ignored"),
+        }
+    }
+
+    fn batch(&mut self, frame: &Frame) {
+        let batch = BatchHandle::new();
+        for entry in frame.entries() {
+            if entry.kind() == FrameKind::Malformed {
+                if let Some(malformed) = entry.malformation()
+                    && !malformed.response_shaped
+                {
+                    batch.refuse(null_answer(&malformed.error));
+                }
+                continue;
+            }
+            self.message(entry.clone(), None, Some(&batch));
+        }
+        self.step(Step::BatchDispatched(batch));
+    }
+
+    fn malformed(&mut self, frame: &Frame) {
+        if let Some(malformed) = frame.malformation()
+            && !malformed.response_shaped
+        {
+            let error = malformed.error.clone();
+            self.refuse(&error);
+        }
+    }
+
+    /// Answers with `id: null`, within the limit that keeps two peers from answering each other's
+    /// errors for ever.
+    fn refuse(&mut self, error: &Error) {
+        if self.refusals_since.elapsed() > Duration::from_secs(60) {
+            (self.refusals, self.refusals_since) = (0, Instant::now());
+        }
+        self.refusals += 1;
+        if self.refusals > limits::MALFORMED_REPLIES_PER_MINUTE {
+            tracing::debug!("too many malformed messages: not answered");
+            return;
+        }
+        tracing::warn!(code = i32::from(error.code), "a malformed message was refused");
+        let _ = self.shared.send_reply(null_answer(error));
+    }
+
+    fn noise(&mut self, frame: &Frame) {
+        self.noise += 1;
+        // The first lines help to find a chatty shell profile; a flood does not.
+        if self.noise <= 10 || self.noise.is_power_of_two() {
+            tracing::warn!(bytes = frame.text().len(), lines = self.noise, "input that is not JSON was ignored");
+        }
+    }
+
+    fn step(&self, step: Step) {
+        let _ = self.shared.steps.send(step);
+    }
+}
+
+fn null_answer(error: &Error) -> Outbound {
+    Outbound::error(&RawId::from(&RequestId::Null), error.to_wire().get().as_bytes().to_vec().into())
+}
+
+impl Stage for Incoming {
+    type Item = Inbound;
+
+    async fn run(&mut self, inbox: &mut Inbox<Inbound>) -> Flow {
+        while let Some(item) = inbox.begin() {
+            match item {
+                Inbound::Frame(frame, permit) => {
+                    let (frame, permit) = (frame.clone(), permit.take());
+                    self.frame(frame, permit);
+                    inbox.commit();
+                }
+                Inbound::Eof(end) => {
+                    let end = end.clone();
+                    self.step(Step::Eof(end));
+                    inbox.commit();
+                    return Flow::Finished;
+                }
+            }
+        }
+        Flow::Idle
+    }
+
+    fn quarantine(&mut self, item: Inbound) {
+        if let Inbound::Frame(frame, _) = item
+            && frame.kind() == FrameKind::Request
+            && let Some(id) = frame.raw_id()
+        {
+            let error = Error::internal_error().data("this request could not be read");
+            let _ = self.shared.send_reply(Outbound::error(&id, error.to_wire().get().as_bytes().to_vec().into()));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The actors of one connection, and how they are put together.
+
+mod batch;
+mod call;
+mod dispatch;
+mod driver;
+mod incoming;
+mod message;
+mod outgoing;
+mod pending;
+mod raw;
+mod reader;
+mod shared;
+mod start;
+mod supervisor;
+mod tasks;
+mod writer;
+
+pub(crate) use call::OpenCall;
+pub(crate) use dispatch::panicked;
+pub use message::Wire;
+pub(crate) use message::{InboundCall, MethodText};
+pub use raw::{OnEnd, RawConnection};
+pub use reader::{Outlet, outlet_to};
+pub(crate) use shared::{Shared, Waiter};
+pub(crate) use start::{DRAIN, Spec, Started, start};
+pub(crate) use supervisor::End;
+pub(crate) use tasks::TaskItem;

@@ -1,0 +1,379 @@
+//! A connection without protocol: frames out of a link into an outlet, messages into a link.
+//! Relays are made of these; the conductor hangs one below each of its components.
+//!
+//! Owns: reader, writer and driver of one link, and the guard that cleans up however it dies.
+//! Supervised by: the relay that started it. When it dies: the link is over.
+
+use std::fmt;
+use std::sync::Arc;
+
+use greenroom_protocol::{Error, Origin, Outbound};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Duration;
+
+use super::driver::Driver;
+use super::message::Wire;
+use super::outgoing::WireSink;
+use super::reader::{ChannelReader, Outlet, PortReader, Reader};
+use super::writer::{ChannelWriter, Writer};
+use crate::link::{Ends, Link};
+use crate::options::ConnectionOptions;
+use crate::port::{EndOfInput, Inbound};
+use crate::runtime::{
+    Child, Children, Credit, Death, Live, LiveCount, Mailbox, Node, Outcome, Permit, Seat, Stage, death_of,
+};
+
+/// As in the supervisor of a protocol connection.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// Called exactly once, at the end of a raw connection, with how it ended.
+pub type OnEnd = Box<dyn FnOnce(Result<(), Error>) + Send + Sync>;
+
+/// A handle to a raw connection. Clones reach the same one.
+#[derive(Clone)]
+pub struct RawConnection {
+    sink: WireSink,
+    actor: ActorRef<RawMessage>,
+}
+
+impl RawConnection {
+    /// Opens the link and starts its actors below `supervisor`; `node` is their place in the tree.
+    /// Frames go to `outlet`, in order, the end of the input last.
+    ///
+    /// # Errors
+    /// When the link does not open or the actors do not start; then `on_end` is not called.
+    pub async fn start(
+        link: Link,
+        outlet: Outlet,
+        on_end: OnEnd,
+        node: Arc<Node>,
+        live: LiveCount,
+        options: &ConnectionOptions,
+        supervisor: Option<ActorCell>,
+    ) -> Result<Self, Error> {
+        let link = link.open().await?;
+        let mut assembly = Assembly { node: node.clone(), live: live.clone(), children: Vec::new(), options };
+        let mut seats = RawSeats::default();
+        let mut closing: Box<dyn Fn() + Send + Sync> = Box::new(|| {});
+        let sink = match link.ends {
+            Ends::Bytes { reader, writer } => {
+                let credit = Credit::new(options.incoming_credit);
+                let reader = Reader::new(reader, link.max_frame, link.tap.clone(), link.exit, credit, outlet);
+                seats.reader = assembly.add("reader", reader, Mailbox::new());
+                let wire = Mailbox::new();
+                seats.writer = Some(assembly.add("writer", Writer::new(writer, link.tap), wire.clone()));
+                WireSink::Writer(wire)
+            }
+            Ends::Channel(channel) => {
+                let (reader, far) = ChannelReader::new(channel, outlet);
+                seats.reader = assembly.add("reader", reader, Mailbox::new());
+                let wire = Mailbox::new();
+                seats.writer = Some(assembly.add("writer", ChannelWriter::new(far), wire.clone()));
+                WireSink::Writer(wire)
+            }
+            Ends::Port(port) => {
+                seats.reader = assembly.add("reader", PortReader::new(outlet), port.incoming.clone());
+                let (ours, theirs) = (port.incoming, port.outgoing.clone());
+                closing = Box::new(move || {
+                    let _ = theirs.send(Inbound::Eof(EndOfInput::default()));
+                    drop(ours.close());
+                });
+                WireSink::Port(port.outgoing)
+            }
+            Ends::Opening(_) => return Err(Error::internal_error().data("the link did not open")),
+        };
+        let finish_driver = Arc::new(Notify::new());
+        if let Some(driver) = link.driver {
+            let stage = Driver::new(driver, finish_driver.clone());
+            seats.driver = Some(assembly.add(link.driver_kind, stage, Mailbox::new()));
+        }
+        let kit = RawKit {
+            children: Children::new(assembly.children),
+            seats,
+            sink: sink.clone(),
+            finish_driver,
+            closing,
+            on_end: Some(on_end),
+            node,
+            live,
+        };
+        let spawned = match supervisor {
+            Some(supervisor) => Actor::spawn_linked(None, RawSupervisor, kit, supervisor).await,
+            None => Actor::spawn(None, RawSupervisor, kit).await,
+        };
+        let (actor, _join) =
+            spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
+        Ok(Self { sink, actor })
+    }
+
+    /// Queues a message. Never blocks; after the end it goes nowhere.
+    pub fn send(&self, message: Outbound, permit: Option<Permit>) {
+        self.sink.message(message, permit);
+    }
+
+    /// Closes the outgoing half behind everything that was sent. The connection ends when that is
+    /// written and the driver, if there is one, has ended.
+    pub fn close(&self) {
+        let _ = self.actor.cast(RawMessage::Close);
+    }
+
+    /// Ends the connection at once.
+    pub fn kill(&self) {
+        self.actor.kill();
+    }
+
+    /// The actor that supervises the connection.
+    #[must_use]
+    pub fn actor(&self) -> ActorCell {
+        self.actor.get_cell()
+    }
+}
+
+impl fmt::Debug for RawConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawConnection").finish_non_exhaustive()
+    }
+}
+
+/// Collects the children while they are wired.
+struct Assembly<'a> {
+    node: Arc<Node>,
+    live: LiveCount,
+    children: Vec<Child>,
+    options: &'a ConnectionOptions,
+}
+
+impl Assembly<'_> {
+    fn add<S: Stage>(&mut self, kind: &'static str, stage: S, mailbox: Mailbox<S::Item>) -> usize {
+        let node = self.node.child(kind, kind);
+        let seat = Seat::new(stage, mailbox, node, self.live.clone());
+        self.children.push(Child::stage(seat, self.options.restart));
+        self.children.len() - 1
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct RawSeats {
+    reader: usize,
+    writer: Option<usize>,
+    driver: Option<usize>,
+}
+
+struct RawKit {
+    children: Children,
+    seats: RawSeats,
+    sink: WireSink,
+    finish_driver: Arc<Notify>,
+    closing: Box<dyn Fn() + Send + Sync>,
+    on_end: Option<OnEnd>,
+    node: Arc<Node>,
+    live: LiveCount,
+}
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub(crate) enum RawMessage {
+    Restart(usize),
+    Close,
+    GraceOver,
+}
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for RawMessage {}
+
+struct RawSupervisor;
+
+struct RawGuard {
+    kit: RawKit,
+    timers: Vec<JoinHandle<()>>,
+    result: Option<Result<(), Error>>,
+    input_ended: bool,
+    sealed: bool,
+    closing: bool,
+    driver_ended: bool,
+    broken: Option<Error>,
+    _live: Live,
+}
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl Actor for RawSupervisor {
+    type Msg = RawMessage;
+    type State = RawGuard;
+    type Arguments = RawKit;
+
+    async fn pre_start(&self, me: ActorRef<RawMessage>, kit: RawKit) -> Result<RawGuard, ActorProcessingErr> {
+        kit.node.started_as(me.get_cell());
+        let live = kit.live.enter();
+        Ok(RawGuard {
+            kit,
+            timers: Vec::new(),
+            result: None,
+            input_ended: false,
+            sealed: false,
+            closing: false,
+            driver_ended: false,
+            broken: None,
+            _live: live,
+        })
+    }
+
+    async fn post_start(&self, me: ActorRef<RawMessage>, state: &mut RawGuard) -> Result<(), ActorProcessingErr> {
+        state.kit.children.start_all(&me.get_cell()).await?;
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<RawMessage>,
+        message: RawMessage,
+        state: &mut RawGuard,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            RawMessage::Restart(child) => state.restart(child, &me).await,
+            RawMessage::Close => state.close(&me),
+            RawMessage::GraceOver => state.conclude(&me),
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        me: ActorRef<RawMessage>,
+        event: SupervisionEvent,
+        state: &mut RawGuard,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(actor) = death_of(event)
+            && let Some(death) = state.kit.children.died(actor)
+        {
+            state.death(death, &me).await;
+        }
+        Ok(())
+    }
+}
+
+impl RawGuard {
+    async fn death(&mut self, death: Death, me: &ActorRef<RawMessage>) {
+        match death {
+            Death::Restart(child, Duration::ZERO) => self.restart(child, me).await,
+            Death::Restart(child, after) => self.later(after, me, RawMessage::Restart(child)),
+            Death::Ended(child, outcome) => self.ended(child, outcome, me),
+            Death::GaveUp(child) => self.gave_up(child, me),
+        }
+    }
+
+    async fn restart(&mut self, child: usize, me: &ActorRef<RawMessage>) {
+        match self.kit.children.restart(child, &me.get_cell()).await {
+            None => {}
+            Some(Death::Restart(child, after)) => {
+                self.later(after.max(Duration::from_millis(1)), me, RawMessage::Restart(child));
+            }
+            Some(Death::Ended(child, outcome)) => self.ended(child, outcome, me),
+            Some(Death::GaveUp(child)) => self.gave_up(child, me),
+        }
+    }
+
+    fn gave_up(&mut self, child: usize, me: &ActorRef<RawMessage>) {
+        self.broken = Some(Error::internal_error().data(serde_json::json!({
+            "reason": "an actor of the connection died too often",
+            "actor": self.kit.children.node(child).kind(),
+        })));
+        self.conclude(me);
+    }
+
+    fn close(&mut self, me: &ActorRef<RawMessage>) {
+        if std::mem::replace(&mut self.closing, true) {
+            return;
+        }
+        self.kit.sink.seal();
+        if self.kit.seats.writer.is_none() {
+            // Another tree of this process: nothing is written, it ends by itself.
+            self.sealed = true;
+            self.after_seal(me);
+        }
+    }
+
+    fn after_seal(&mut self, me: &ActorRef<RawMessage>) {
+        if self.kit.seats.driver.is_some() && !self.driver_ended {
+            self.kit.finish_driver.notify_one();
+        } else {
+            self.conclude(me);
+        }
+    }
+
+    fn ended(&mut self, child: usize, outcome: Outcome, me: &ActorRef<RawMessage>) {
+        let seats = self.kit.seats;
+        let is_driver = seats.driver == Some(child);
+        match outcome {
+            Outcome::Finished if child == seats.reader => {
+                self.input_ended = true;
+                if self.broken.is_some() || self.driver_ended {
+                    self.conclude(me);
+                }
+            }
+            Outcome::Finished if seats.writer == Some(child) => {
+                self.sealed = true;
+                self.after_seal(me);
+            }
+            Outcome::Finished if is_driver => {
+                self.driver_ended = true;
+                if self.sealed || self.input_ended {
+                    self.conclude(me)
+                } else {
+                    self.later(GRACE, me, RawMessage::GraceOver)
+                }
+            }
+            Outcome::Finished => {}
+            Outcome::Failed(error) => {
+                self.driver_ended |= is_driver;
+                if is_driver || self.broken.is_none() {
+                    self.broken = Some(error);
+                }
+                if self.input_ended || self.sealed {
+                    self.conclude(me)
+                } else {
+                    self.later(GRACE, me, RawMessage::GraceOver)
+                }
+            }
+        }
+    }
+
+    fn conclude(&mut self, me: &ActorRef<RawMessage>) {
+        if self.result.is_none() {
+            let broken = self.broken.take();
+            let clean = broken.as_ref().is_none_or(|error| error.origin() == Origin::PeerGone && self.input_ended);
+            self.result = Some(if clean { Ok(()) } else { broken.map_or(Ok(()), Err) });
+        }
+        me.stop(None);
+    }
+
+    fn later(&mut self, after: Duration, me: &ActorRef<RawMessage>, message: RawMessage) {
+        self.timers.retain(|timer| !timer.is_finished());
+        let target = me.clone();
+        self.timers.push(tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            let _ = target.cast(message);
+        }));
+    }
+}
+
+impl Drop for RawGuard {
+    fn drop(&mut self) {
+        if let WireSink::Writer(wire) = &self.kit.sink {
+            let dropped: std::collections::VecDeque<Wire> = wire.close();
+            drop(dropped);
+        }
+        (self.kit.closing)();
+        self.kit.children.kill_all();
+        for timer in &self.timers {
+            timer.abort();
+        }
+        let result = self.result.take().unwrap_or_else(|| {
+            Err(Error::internal_error().with_origin(Origin::Terminated).data("the connection's supervisor died"))
+        });
+        if let Some(on_end) = self.kit.on_end.take() {
+            on_end(result);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The transport reader: bytes (or documented channel frames) in, scanned frames out.
+//!
+//! Owns: the readable half, its buffer, the reader's credit. Supervised by: the connection.
+//! When it dies: restarted; the bytes read so far are in its leased buffer.
+//! Ordering promise: frames leave in wire order, the end of the input after the last of them.
+
+use std::sync::Arc;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use greenroom_protocol::{Channel, Error, Frame, Origin, TransportFrame};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::watch;
+use tokio::time::Duration;
+
+use crate::link::{ByteReader, Exit, LineDirection, LineTap};
+use crate::port::{EndOfInput, Inbound};
+use crate::runtime::{Credit, Flow, Inbox, Mailbox, Stage};
+
+/// First and largest size of a read, in bytes. Starts small so that idle connections cost
+/// little, grows to what a pipe holds so that streams need few system calls.
+const READ: std::ops::RangeInclusive<usize> = 4 * 1024..=64 * 1024;
+
+/// Reads between two looks at the control messages.
+const READS_PER_RUN: usize = 16;
+
+/// How long the end of a process may take to become known after its output ended.
+const EXIT_WAIT: Duration = Duration::from_millis(250);
+
+/// Where a reader delivers: the next mailbox, whatever it carries.
+pub type Outlet = Arc<dyn Fn(Inbound) + Send + Sync>;
+
+/// Delivers into a mailbox of inbound frames.
+#[must_use]
+pub fn outlet_to(mailbox: Mailbox<Inbound>) -> Outlet {
+    Arc::new(move |item| {
+        // A closed mailbox belongs to a connection that is over.
+        let _ = mailbox.send(item);
+    })
+}
+
+/// The stage of a byte stream's reader.
+pub(crate) struct Reader {
+    source: ByteReader,
+    buffer: BytesMut,
+    /// Bytes of the buffer that are known to hold no line end.
+    scanned: usize,
+    next_read: usize,
+    /// A line that is being parsed: kept until it is delivered, in case parsing panics.
+    current: Option<(Bytes, u32)>,
+    at_start: bool,
+    max_frame: usize,
+    tap: Option<LineTap>,
+    credit: Credit,
+    exit: Option<watch::Receiver<Option<Exit>>>,
+    outlet: Outlet,
+    ended: bool,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        source: ByteReader,
+        max_frame: usize,
+        tap: Option<LineTap>,
+        exit: Option<watch::Receiver<Option<Exit>>>,
+        credit: Credit,
+        outlet: Outlet,
+    ) -> Self {
+        Self {
+            source,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            next_read: *READ.start(),
+            current: None,
+            at_start: true,
+            max_frame,
+            tap,
+            credit,
+            exit,
+            outlet,
+            ended: false,
+        }
+    }
+
+    /// Delivers every complete line of the buffer.
+    fn deliver_lines(&mut self) {
+        self.deliver_current();
+        while let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
+            let line = self.buffer.split_to(self.scanned + found).freeze();
+            self.buffer.advance(1);
+            self.scanned = 0;
+            self.current = Some((line, 0));
+            self.deliver_current();
+        }
+        self.scanned = self.buffer.len();
+    }
+
+    /// Parses and delivers the line at hand. Peek and commit: it stays at hand until delivered.
+    fn deliver_current(&mut self) {
+        let Some((line, attempts)) = &mut self.current else { return };
+        *attempts += 1;
+        if *attempts <= 2 {
+            let text = trim(line.clone(), &mut self.at_start);
+            if !text.is_empty() {
+                if let Some(tap) = &self.tap {
+                    tap(&String::from_utf8_lossy(&text), LineDirection::Stdout);
+                }
+                let permit = self.credit.take(text.len());
+                let frame = Frame::parse(text);
+                (self.outlet)(Inbound::Frame(frame, Some(permit)));
+            }
+        } else {
+            tracing::error!(bytes = line.len(), "a line broke the reader twice and was dropped");
+        }
+        self.current = None;
+    }
+
+    /// Delivers the end of the input, once, behind everything before it.
+    ///
+    /// Waits a moment for the end of the process behind the stream, so that whoever waits for an
+    /// answer learns the reason.
+    async fn deliver_end(&mut self, error: Option<Error>) -> Flow {
+        let exit = match &mut self.exit {
+            Some(exit) => match tokio::time::timeout(EXIT_WAIT, exit.wait_for(Option::is_some)).await {
+                Ok(Ok(exit)) => exit.clone(),
+                _ => None,
+            },
+            None => None,
+        };
+        if !self.ended {
+            if error.is_none() && !self.buffer.is_empty() {
+                // A last line without a line end still counts.
+                let line = self.buffer.split().freeze();
+                self.current = Some((line, 0));
+                self.deliver_current();
+            }
+            (self.outlet)(Inbound::Eof(EndOfInput { error, exit }));
+            self.ended = true;
+        }
+        Flow::Finished
+    }
+
+    fn overflow(&self) -> Error {
+        let limit = self.max_frame;
+        Error::internal_error().with_origin(Origin::Overflow).data(serde_json::json!({
+            "reason": "frame overflow: a line is longer than the configured limit",
+            "limit": limit,
+        }))
+    }
+}
+
+impl Stage for Reader {
+    type Item = std::convert::Infallible;
+
+    async fn run(&mut self, _inbox: &mut Inbox<Self::Item>) -> Flow {
+        if self.ended {
+            return Flow::Finished;
+        }
+        for _ in 0..READS_PER_RUN {
+            self.deliver_lines();
+            if self.buffer.len() > self.max_frame {
+                let error = self.overflow();
+                self.buffer = BytesMut::new();
+                return self.deliver_end(Some(error)).await;
+            }
+            self.credit.room().await;
+            self.buffer.reserve(self.next_read);
+            // Cancel-safe: either the bytes are in the buffer or nothing was read.
+            match self.source.read_buf(&mut self.buffer).await {
+                Ok(0) => return self.deliver_end(None).await,
+                Ok(count) if count >= self.next_read => self.next_read = (self.next_read * 2).min(*READ.end()),
+                Ok(_) => {}
+                Err(error) => {
+                    let error = transport_error("read", &error);
+                    return self.deliver_end(Some(error)).await;
+                }
+            }
+        }
+        self.deliver_lines();
+        Flow::Again
+    }
+
+    fn quarantine(&mut self, item: Self::Item) {
+        match item {}
+    }
+}
+
+/// The line without a carriage return, and without the byte order mark that some shells write
+/// before the first line. Blank lines come out empty.
+fn trim(mut line: Bytes, at_start: &mut bool) -> Bytes {
+    if std::mem::take(at_start) && line.starts_with(b"\xEF\xBB\xBF") {
+        line.advance(3);
+    }
+    let end = line.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
+    line.truncate(end);
+    line
+}
+
+/// An I/O failure as an error of the connection. The text of an operating system error names no
+/// payload.
+pub(crate) fn transport_error(action: &str, error: &std::io::Error) -> Error {
+    let gone = matches!(
+        error.kind(),
+        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::NotConnected
+    );
+    Error::internal_error()
+        .with_origin(if gone { Origin::PeerGone } else { Origin::Ordinary })
+        .data(serde_json::json!({ "reason": format!("transport {action} failed: {error}") }))
+}
+
+/// The stage that reads the documented in-process channel.
+pub(crate) struct ChannelReader {
+    source: futures_channel::mpsc::UnboundedReceiver<TransportFrame>,
+    outlet: Outlet,
+    ended: bool,
+}
+
+impl ChannelReader {
+    pub(crate) fn new(
+        channel: Channel,
+        outlet: Outlet,
+    ) -> (Self, futures_channel::mpsc::UnboundedSender<TransportFrame>) {
+        (Self { source: channel.rx, outlet, ended: false }, channel.tx)
+    }
+}
+
+impl Stage for ChannelReader {
+    type Item = std::convert::Infallible;
+
+    async fn run(&mut self, _inbox: &mut Inbox<Self::Item>) -> Flow {
+        for _ in 0..READS_PER_RUN * 4 {
+            if self.ended {
+                return Flow::Finished;
+            }
+            match self.source.next().await {
+                Some(frame) => match Frame::from_transport_frame(&frame) {
+                    Ok(frame) => (self.outlet)(Inbound::Frame(frame, None)),
+                    Err(error) => tracing::warn!(code = i32::from(error.code), "a channel frame could not be written"),
+                },
+                None => {
+                    self.ended = true;
+                    (self.outlet)(Inbound::Eof(EndOfInput::default()));
+                }
+            }
+        }
+        Flow::Again
+    }
+
+    fn quarantine(&mut self, item: Self::Item) {
+        match item {}
+    }
+}
+
+/// The stage that passes on what another tree of this process sends. Only relays need it: a
+/// protocol connection reads the other tree's mailbox itself.
+pub(crate) struct PortReader {
+    outlet: Outlet,
+}
+
+impl PortReader {
+    pub(crate) fn new(outlet: Outlet) -> Self {
+        Self { outlet }
+    }
+}
+
+impl Stage for PortReader {
+    type Item = Inbound;
+
+    async fn run(&mut self, inbox: &mut Inbox<Inbound>) -> Flow {
+        while let Some(item) = inbox.take() {
+            let end = matches!(item, Inbound::Eof(_));
+            (self.outlet)(item);
+            if end {
+                return Flow::Finished;
+            }
+        }
+        Flow::Idle
+    }
+
+    fn quarantine(&mut self, item: Inbound) {
+        (self.outlet)(item);
+    }
+}

@@ -1,0 +1,303 @@
+//! What the actors of one connection and the application's handles have in common.
+//!
+//! Mailboxes, the reply table and counters: never a transport half, never an actor's state. A
+//! handle that outlives its connection finds closed mailboxes and a closed table.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use greenroom_protocol::pending::{Pending, Refused};
+use greenroom_protocol::{Dialect, Error, Origin, Outbound, RemoteStyle, RequestId, method};
+use parking_lot::Mutex;
+use ractor::ActorRef;
+use tokio::sync::watch;
+
+use super::call::{CallState, OpenCall};
+use super::message::{MethodText, Outgoing, Step};
+use super::supervisor::ConnectionMessage;
+use super::tasks::TaskItem;
+use crate::request::Reply;
+use crate::runtime::{Credit, LiveCount, Mailbox, Node, Permit};
+use crate::termination::{Cause, ConnectionTermination};
+
+/// Who waits for the answer to one of our requests.
+pub(crate) enum Waiter {
+    /// Application code.
+    Reply(Arc<Reply>),
+    /// A request that a proxy passed on: the answer answers it.
+    Forward(OpenCall),
+}
+
+/// See the module documentation.
+pub(crate) struct Shared {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) outgoing: Mailbox<Outgoing>,
+    pub(crate) steps: Mailbox<Step>,
+    pub(crate) tasks: Mailbox<TaskItem>,
+    pub(crate) pending: Mutex<Pending<i64, Waiter, Cause>>,
+    pub(crate) open_calls: Mutex<HashMap<RequestId, Arc<CallState>>>,
+    pub(crate) supervisor: OnceLock<ActorRef<ConnectionMessage>>,
+    pub(crate) incoming_closed: watch::Sender<bool>,
+    pub(crate) open_count: watch::Sender<usize>,
+    pub(crate) termination: watch::Sender<Option<ConnectionTermination>>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) live: LiveCount,
+    pub(crate) out_credit: Credit,
+    pub(crate) out_cap: usize,
+    next_id: AtomicI64,
+    dialect: AtomicU8,
+    draining: AtomicBool,
+}
+
+static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
+
+impl Shared {
+    pub(crate) fn new(name: String, node: Arc<Node>, id: u64, out_high: usize, out_cap: usize) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            name,
+            outgoing: Mailbox::new(),
+            steps: Mailbox::new(),
+            tasks: Mailbox::new(),
+            pending: Mutex::new(Pending::default()),
+            open_calls: Mutex::new(HashMap::new()),
+            supervisor: OnceLock::new(),
+            incoming_closed: watch::Sender::new(false),
+            open_count: watch::Sender::new(0),
+            termination: watch::Sender::new(None),
+            node,
+            live: LiveCount::new(),
+            out_credit: Credit::new(out_high),
+            out_cap,
+            next_id: AtomicI64::new(0),
+            dialect: AtomicU8::new(0),
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// A number that no other connection of this process has. Never 0.
+    pub(crate) fn next_connection() -> u64 {
+        NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed)
+    }
+
+    // --- inbound requests -------------------------------------------------------------------
+
+    /// Registers an inbound request, so that the peer can cancel it.
+    pub(crate) fn open_call(&self, call: &Arc<CallState>) {
+        self.open_calls.lock().insert(call.id().clone(), call.clone());
+        self.open_count.send_modify(|count| *count += 1);
+    }
+
+    /// Forgets an inbound request that has its answer.
+    pub(crate) fn close_call(&self, call: &Arc<CallState>) {
+        let mut open = self.open_calls.lock();
+        // A peer may reuse an id; only the entry of this very request goes.
+        if open.get(call.id()).is_some_and(|known| Arc::ptr_eq(known, call)) {
+            open.remove(call.id());
+        }
+        drop(open);
+        self.open_count.send_modify(|count| *count = count.saturating_sub(1));
+    }
+
+    /// Sets the marker of an inbound request that the peer wants cancelled.
+    pub(crate) fn cancel_call(&self, id: &RequestId) {
+        let call = self.open_calls.lock().get(id).cloned();
+        if let Some(call) = call {
+            call.cancelled.set();
+        }
+    }
+
+    pub(crate) fn send_reply(&self, message: Outbound) -> Result<(), Error> {
+        let permit = self.out_permit(message.len());
+        self.publish(Outgoing::Reply(message, Some(permit)))
+    }
+
+    // --- outbound calls ---------------------------------------------------------------------
+
+    pub(crate) fn allocate_id(&self) -> i64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Registers who waits for the answer, then queues the request: both before this returns.
+    ///
+    /// # Errors
+    /// Gives the waiter back when the connection takes no requests any more.
+    pub(crate) fn publish_request(
+        &self,
+        id: i64,
+        method: MethodText,
+        params: Bytes,
+        to: RemoteStyle,
+        waiter: Waiter,
+        permit: Option<Permit>,
+    ) -> Result<(), (Waiter, Error)> {
+        let name = method.to_string();
+        if let Err(refused) = self.pending.lock().insert(id, waiter) {
+            return Err(match refused {
+                Refused::Closed(waiter, cause) => (waiter, cause.to_error(&name)),
+                Refused::Duplicate(waiter) => (waiter, Error::internal_error().data("this request id is taken")),
+            });
+        }
+        let permit = permit.or_else(|| Some(self.out_permit(params.len())));
+        if let Err(error) = self.publish(Outgoing::Call { id: Some(id), method, params, to, permit }) {
+            // Nobody will answer a request that was not sent; unless the table was closed in the
+            // meantime, the waiter is still ours.
+            return match self.pending.lock().settle(&id) {
+                Some(waiter) => Err((waiter, error)),
+                None => Ok(()),
+            };
+        }
+        Ok(())
+    }
+
+    /// Queues a notification.
+    pub(crate) fn publish_notification(
+        &self,
+        method: MethodText,
+        params: Bytes,
+        to: RemoteStyle,
+        permit: Option<Permit>,
+    ) -> Result<(), Error> {
+        let permit = permit.or_else(|| Some(self.out_permit(params.len())));
+        self.publish(Outgoing::Call { id: None, method, params, to, permit })
+    }
+
+    fn publish(&self, item: Outgoing) -> Result<(), Error> {
+        if self.out_credit.used() > self.out_cap {
+            let error = Error::internal_error().with_origin(Origin::Overflow).data(serde_json::json!({
+                "reason": "outgoing overflow: the peer does not read",
+                "limit": self.out_cap,
+            }));
+            self.fail(ConnectionTermination::TransportError(error.clone()));
+            return Err(error);
+        }
+        self.outgoing.send(item).map_err(|_| self.closed_error())
+    }
+
+    fn out_permit(&self, bytes: usize) -> Permit {
+        // The envelope costs about as much as a short message; counting it keeps a flood of empty
+        // notifications bounded as well.
+        self.out_credit.take(bytes + 64)
+    }
+
+    /// Why the connection takes nothing any more.
+    pub(crate) fn closed_error(&self) -> Error {
+        match &*self.termination.borrow() {
+            Some(ConnectionTermination::IncomingClosed) => Cause::IncomingClosed(None).to_error(""),
+            Some(other) => Cause::Terminated(other.clone()).to_error(""),
+            None => Cause::Terminated(ConnectionTermination::LocalShutdown).to_error(""),
+        }
+    }
+
+    /// Asks the peer to cancel one of our requests, in the form that its hop understands: inside
+    /// the envelope for a wrapped request on a legacy hop, plain otherwise (spec §3.4 X2).
+    pub(crate) fn send_cancel(&self, id: i64, to: RemoteStyle) -> Result<(), Error> {
+        let wrapped = to == RemoteStyle::Successor && self.dialect() == Dialect::Legacy;
+        let to = if wrapped { RemoteStyle::Successor } else { RemoteStyle::Counterpart };
+        let params = Bytes::from(format!(r#"{{"requestId":{id}}}"#));
+        self.publish_notification(MethodText::Name(method::CANCEL_REQUEST.into()), params, to, None)
+    }
+
+    // --- answers ----------------------------------------------------------------------------
+
+    /// Fails everything that waits for an answer, and every later request.
+    pub(crate) fn fail_pending(self: &Arc<Self>, cause: Cause) {
+        let waiting = self.pending.lock().close(cause.clone());
+        for (_, waiter) in waiting {
+            match waiter {
+                Waiter::Reply(reply) => {
+                    let error = cause.to_error(reply.method());
+                    reply.fail(error, self);
+                }
+                Waiter::Forward(call) => {
+                    let error = cause.to_error(call.state().method());
+                    let _ = call.answer(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Fails one request that will not be sent.
+    pub(crate) fn fail_one(self: &Arc<Self>, id: i64, error: &Error) {
+        let waiter = self.pending.lock().settle(&id);
+        match waiter {
+            Some(Waiter::Reply(reply)) => reply.fail(error.clone(), self),
+            Some(Waiter::Forward(call)) => drop(call.answer(Err(error.clone()))),
+            None => {}
+        }
+    }
+
+    /// Answers every inbound request that has no answer yet.
+    pub(crate) fn answer_open_calls(&self, error: &Error) {
+        let open: Vec<_> = self.open_calls.lock().values().cloned().collect();
+        for call in open {
+            let _ = call.answer(Err(error.clone()));
+        }
+    }
+
+    // --- lifecycle --------------------------------------------------------------------------
+
+    /// Asks the supervisor to end the connection for this reason.
+    pub(crate) fn fail(&self, termination: ConnectionTermination) {
+        if let Some(supervisor) = self.supervisor.get() {
+            let _ = supervisor.cast(ConnectionMessage::Fail(termination));
+        }
+    }
+
+    /// The foreground is done: what was published leaves, new messages are not dispatched.
+    pub(crate) fn finish(&self) {
+        self.draining.store(true, Ordering::Release);
+        self.seal();
+    }
+
+    /// Whether new messages are dispatched no more.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Lets everything published so far leave, then closes the outgoing half.
+    pub(crate) fn seal(&self) {
+        self.outgoing.send_last(Outgoing::Seal);
+    }
+
+    /// Records how the connection ended; the first record stays.
+    pub(crate) fn terminate(&self, termination: ConnectionTermination) {
+        self.termination.send_if_modified(|current| {
+            let first = current.is_none();
+            if first {
+                *current = Some(termination);
+            }
+            first
+        });
+    }
+
+    // --- dialect ----------------------------------------------------------------------------
+
+    /// The spelling in which this hop's peer spoke first; legacy until it spoke.
+    pub(crate) fn dialect(&self) -> Dialect {
+        if self.dialect.load(Ordering::Relaxed) == 1 { Dialect::Modern } else { Dialect::Legacy }
+    }
+
+    pub(crate) fn set_dialect(&self, dialect: Dialect) {
+        self.dialect.store(u8::from(dialect == Dialect::Modern), Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for MethodText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Json(text) => f.write_str(&String::from_utf8_lossy(text).trim_matches('"')),
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}

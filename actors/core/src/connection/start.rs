@@ -1,0 +1,169 @@
+//! Putting a connection together: which actors a link needs, and how they are wired.
+
+use std::sync::Arc;
+
+use greenroom_protocol::Error;
+use parking_lot::Mutex;
+use ractor::{Actor, ActorCell};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::Duration;
+
+use super::dispatch::Dispatch;
+use super::driver::Driver;
+use super::incoming::Incoming;
+use super::outgoing::{OutgoingProtocol, WireSink};
+use super::pending::PendingReplies;
+use super::reader::{ChannelReader, Reader, outlet_to};
+use super::shared::Shared;
+use super::supervisor::{ConnectionSupervisor, End, Kit, Seats};
+use super::tasks::{TaskSet, Tasks};
+use super::writer::{ChannelWriter, Writer};
+use crate::handlers::{HandlerPort, Plans};
+use crate::link::{Ends, Link};
+use crate::options::ConnectionOptions;
+use crate::port::{EndOfInput, Inbound};
+use crate::role::{Nature, Role};
+use crate::runtime::{Child, Children, Credit, Mailbox, Node, Seat, Stage};
+
+/// What a connection is made of, beside its link.
+pub(crate) struct Spec<C: Role> {
+    pub(crate) name: String,
+    /// The role of the peer.
+    pub(crate) counterpart: C,
+    pub(crate) handlers: HandlerPort<C>,
+    pub(crate) plans: Plans,
+    pub(crate) options: ConnectionOptions,
+    /// Whether the end of the input ends the connection.
+    pub(crate) auto_finish: bool,
+}
+
+/// A connection that runs.
+pub(crate) struct Started {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) supervisor: ActorCell,
+    pub(crate) end: watch::Receiver<End>,
+}
+
+/// Collects the children while they are wired.
+struct Assembly {
+    shared: Arc<Shared>,
+    node: Arc<Node>,
+    children: Vec<Child>,
+    options: ConnectionOptions,
+}
+
+impl Assembly {
+    fn add<S: Stage>(&mut self, name: &'static str, stage: S, mailbox: Mailbox<S::Item>) -> usize {
+        self.add_kind(name, name, stage, mailbox)
+    }
+
+    fn add_kind<S: Stage>(&mut self, name: &str, kind: &'static str, stage: S, mailbox: Mailbox<S::Item>) -> usize {
+        let node = self.node.child(name, kind);
+        let seat = Seat::new(stage, mailbox, node, self.shared.live.clone());
+        self.children.push(Child::stage(seat, self.options.restart));
+        self.children.len() - 1
+    }
+}
+
+/// Starts the tree of one connection, below `supervisor` or below nobody.
+pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option<ActorCell>) -> Result<Started, Error> {
+    let link = link.open().await?;
+    let id = Shared::next_connection();
+    let node = Node::root(format!("connection-{id}"), "connection");
+    let options = spec.options;
+    let shared = Shared::new(spec.name, node.clone(), id, options.outgoing_high_mark, options.outgoing_cap);
+    let mut assembly = Assembly { shared: shared.clone(), node: node.clone(), children: Vec::new(), options };
+    let incoming: Mailbox<Inbound>;
+    let mut seats = Seats::default();
+    let sink: WireSink;
+    let mut on_end: Box<dyn Fn() + Send + Sync> = Box::new(|| {});
+    let credit = Credit::new(options.incoming_credit);
+    match link.ends {
+        Ends::Bytes { reader, writer } => {
+            incoming = Mailbox::new();
+            let wire = Mailbox::new();
+            let outlet = outlet_to(incoming.clone());
+            let reader = Reader::new(reader, link.max_frame, link.tap.clone(), link.exit, credit, outlet);
+            assembly.add("reader", reader, Mailbox::new());
+            seats.writer = Some(assembly.add("writer", Writer::new(writer, link.tap), wire.clone()));
+            sink = WireSink::Writer(wire);
+        }
+        Ends::Channel(channel) => {
+            incoming = Mailbox::new();
+            let wire = Mailbox::new();
+            let (reader, far) = ChannelReader::new(channel, outlet_to(incoming.clone()));
+            assembly.add("reader", reader, Mailbox::new());
+            seats.writer = Some(assembly.add("writer", ChannelWriter::new(far), wire.clone()));
+            sink = WireSink::Writer(wire);
+        }
+        Ends::Port(port) => {
+            incoming = port.incoming;
+            let (ours, theirs) = (incoming.clone(), port.outgoing.clone());
+            on_end = Box::new(move || {
+                // However we end, the other tree must hear it; what it sends goes nowhere.
+                let _ = theirs.send(Inbound::Eof(EndOfInput::default()));
+                drop(ours.close());
+            });
+            sink = WireSink::Port(port.outgoing);
+        }
+        // `Link::open` returned: it is open.
+        Ends::Opening(_) => return Err(Error::internal_error().data("the link did not open")),
+    }
+    let two_peers = spec.counterpart.nature() == Nature::Conductor;
+    assembly.add("incoming", Incoming::new(shared.clone(), two_peers, options.accept_batches), incoming.clone());
+    let dispatch =
+        Dispatch::new(shared.clone(), spec.counterpart, spec.handlers, spec.plans, spec.auto_finish, options.drain);
+    assembly.add("dispatch", dispatch, shared.steps.clone());
+    seats.outgoing = assembly.add("outgoing", OutgoingProtocol::new(shared.clone(), sink), shared.outgoing.clone());
+    let pending = Mailbox::new();
+    assembly.add("pending", PendingReplies::new(shared.clone()), pending.clone());
+    let tasks: TaskSet = Arc::new(Mutex::new(JoinSet::new()));
+    assembly.add("tasks", Tasks::new(shared.clone(), tasks.clone(), options.end_on_task_error), shared.tasks.clone());
+    let finish_driver = Arc::new(Notify::new());
+    if let Some(driver) = link.driver {
+        let kind = link.driver_kind;
+        seats.driver = Some(assembly.add_kind(kind, kind, Driver::new(driver, finish_driver.clone()), Mailbox::new()));
+    }
+    count_in_flight(&node, &shared);
+
+    let end = watch::Sender::new(None);
+    let ended = end.subscribe();
+    let kit = Kit {
+        shared: shared.clone(),
+        children: Children::new(assembly.children),
+        seats,
+        tasks,
+        pending,
+        finish_driver,
+        on_end,
+        end,
+        auto_finish: spec.auto_finish,
+    };
+    let spawned = match supervisor {
+        Some(supervisor) => Actor::spawn_linked(None, ConnectionSupervisor, kit, supervisor).await,
+        None => Actor::spawn(None, ConnectionSupervisor, kit).await,
+    };
+    let (actor, _join) =
+        spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
+    Ok(Started { shared, supervisor: actor.get_cell(), end: ended })
+}
+
+fn count_in_flight(node: &Arc<Node>, shared: &Arc<Shared>) {
+    // Weak: the tree must not keep the connection's parts alive.
+    for child in node.children() {
+        let shared = Arc::downgrade(shared);
+        match child.kind() {
+            "pending" => {
+                child.count_in_flight(move || shared.upgrade().map_or(0, |shared| shared.pending.lock().len()))
+            }
+            "dispatch" => {
+                child.count_in_flight(move || shared.upgrade().map_or(0, |shared| *shared.open_count.borrow()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How long accepted requests may take after the end of the input, unless configured.
+pub(crate) const DRAIN: Duration = Duration::from_secs(5);

@@ -1,0 +1,310 @@
+//! The supervisor of one connection: starts its actors, restarts them, ends the connection in
+//! order.
+//!
+//! Owns: the children, the guard that cleans up however this actor dies. Supervised by: whoever
+//! started the connection, or nobody. Children and what their death means: see the table in
+//! `design §6`; a budget that is spent fails the connection.
+//! It never waits for I/O, user code or another actor: what takes time comes back as a message.
+
+use std::sync::Arc;
+
+use greenroom_protocol::{Error, Origin};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Duration;
+
+use super::pending::PendingItem;
+use super::shared::Shared;
+use super::tasks::TaskSet;
+use crate::runtime::{Children, Death, Live, Mailbox, Outcome, death_of};
+use crate::termination::{Cause, ConnectionTermination};
+
+/// How long an ending connection may take to write what it accepted, or to hear the end of its
+/// input after its transport broke.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// How the connection ended, for whoever drives it.
+pub(crate) type End = Option<Result<(), Error>>;
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub(crate) enum ConnectionMessage {
+    /// The back-off of child number `.0` is over.
+    Restart(usize),
+    /// End the connection for this reason.
+    Fail(ConnectionTermination),
+    /// The end of the input was worked off.
+    InputEnded(Option<Error>),
+    /// The grace time is over.
+    GraceOver,
+}
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for ConnectionMessage {}
+
+/// Which child is which.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seats {
+    pub(crate) writer: Option<usize>,
+    pub(crate) outgoing: usize,
+    pub(crate) driver: Option<usize>,
+}
+
+/// Everything that a connection consists of.
+pub(crate) struct Kit {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) children: Children,
+    pub(crate) seats: Seats,
+    pub(crate) tasks: TaskSet,
+    pub(crate) pending: Mailbox<PendingItem>,
+    pub(crate) finish_driver: Arc<Notify>,
+    /// Closes what no other owner closes, for example the other tree's mailbox.
+    pub(crate) on_end: Box<dyn Fn() + Send + Sync>,
+    pub(crate) end: watch::Sender<End>,
+    /// Whether the end of the input ends the connection.
+    pub(crate) auto_finish: bool,
+}
+
+pub(crate) struct ConnectionSupervisor;
+
+/// The state; its `Drop` is the only cleanup, because it is the only thing that runs on every
+/// kind of death.
+pub(crate) struct Guard {
+    kit: Kit,
+    timers: Vec<JoinHandle<Result<(), ractor::MessagingErr<ConnectionMessage>>>>,
+    result: Option<Result<(), Error>>,
+    input_ended: bool,
+    sealed: bool,
+    driver_ended: bool,
+    /// Set once the connection ends in order for this reason.
+    failing: Option<ConnectionTermination>,
+    broken: Option<Error>,
+    _live: Live,
+}
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl Actor for ConnectionSupervisor {
+    type Msg = ConnectionMessage;
+    type State = Guard;
+    type Arguments = Kit;
+
+    async fn pre_start(&self, me: ActorRef<ConnectionMessage>, kit: Kit) -> Result<Guard, ActorProcessingErr> {
+        let _ = kit.shared.supervisor.set(me.clone());
+        kit.shared.node.started_as(me.get_cell());
+        let live = kit.shared.live.enter();
+        Ok(Guard {
+            kit,
+            timers: Vec::new(),
+            result: None,
+            input_ended: false,
+            sealed: false,
+            driver_ended: false,
+            failing: None,
+            broken: None,
+            _live: live,
+        })
+    }
+
+    async fn post_start(&self, me: ActorRef<ConnectionMessage>, state: &mut Guard) -> Result<(), ActorProcessingErr> {
+        state.kit.children.start_all(&me.get_cell()).await?;
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<ConnectionMessage>,
+        message: ConnectionMessage,
+        state: &mut Guard,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            ConnectionMessage::Restart(child) => state.restart(child, &me).await,
+            ConnectionMessage::Fail(termination) => state.fail(termination, &me),
+            ConnectionMessage::InputEnded(error) => state.input_ended(error, &me),
+            ConnectionMessage::GraceOver => state.conclude(&me),
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        me: ActorRef<ConnectionMessage>,
+        event: SupervisionEvent,
+        state: &mut Guard,
+    ) -> Result<(), ActorProcessingErr> {
+        // Consumes the event first: it may hold the lease that a restart needs.
+        if let Some(actor) = death_of(event)
+            && let Some(death) = state.kit.children.died(actor)
+        {
+            state.death(death, &me).await;
+        }
+        Ok(())
+    }
+}
+
+impl Guard {
+    async fn death(&mut self, death: Death, me: &ActorRef<ConnectionMessage>) {
+        match death {
+            Death::Restart(child, Duration::ZERO) => self.restart(child, me).await,
+            Death::Restart(child, after) => self.later(after, me, ConnectionMessage::Restart(child)),
+            Death::Ended(child, outcome) => self.ended(child, outcome, me),
+            Death::GaveUp(child) => self.gave_up(child, me),
+        }
+    }
+
+    async fn restart(&mut self, child: usize, me: &ActorRef<ConnectionMessage>) {
+        let supervisor: ActorCell = me.get_cell();
+        match self.kit.children.restart(child, &supervisor).await {
+            None => {}
+            Some(Death::Restart(child, after)) => {
+                self.later(after.max(Duration::from_millis(1)), me, ConnectionMessage::Restart(child))
+            }
+            Some(Death::Ended(child, outcome)) => self.ended(child, outcome, me),
+            Some(Death::GaveUp(child)) => self.gave_up(child, me),
+        }
+    }
+
+    fn ended(&mut self, child: usize, outcome: Outcome, me: &ActorRef<ConnectionMessage>) {
+        let seats = self.kit.seats;
+        let ends_output = seats.writer.unwrap_or(seats.outgoing) == child;
+        let is_driver = seats.driver == Some(child);
+        match outcome {
+            Outcome::Finished if ends_output => {
+                self.sealed = true;
+                if seats.driver.is_some() && !self.driver_ended {
+                    self.kit.finish_driver.notify_one();
+                } else {
+                    self.conclude(me);
+                }
+            }
+            Outcome::Finished if is_driver => {
+                self.driver_ended = true;
+                if self.sealed {
+                    self.conclude(me);
+                }
+            }
+            Outcome::Finished => {}
+            Outcome::Failed(error) => {
+                self.driver_ended |= is_driver;
+                // How the driver ended (a process's exit status, say) explains a broken pipe.
+                if is_driver || self.broken.is_none() {
+                    self.broken = Some(error);
+                }
+                // What the peer sent before it broke is still in the pipe: let the reader find
+                // the end of it first.
+                if self.input_ended || self.sealed {
+                    self.conclude(me)
+                } else {
+                    self.later(GRACE, me, ConnectionMessage::GraceOver)
+                }
+            }
+        }
+    }
+
+    fn gave_up(&mut self, child: usize, me: &ActorRef<ConnectionMessage>) {
+        let path = self.kit.children.node(child).path().to_owned();
+        tracing::error!(actor = path, "an actor died too often: the connection ends");
+        let error = Error::internal_error().data(serde_json::json!({
+            "reason": "an actor of the connection died too often",
+            "actor": self.kit.children.node(child).kind(),
+        }));
+        self.fail(ConnectionTermination::TransportError(error), me);
+        let seats = self.kit.seats;
+        if seats.writer == Some(child) || seats.outgoing == child {
+            // Nothing can be flushed without it.
+            self.conclude(me);
+        }
+    }
+
+    fn input_ended(&mut self, error: Option<Error>, me: &ActorRef<ConnectionMessage>) {
+        self.input_ended = true;
+        match error {
+            Some(error) => {
+                if self.broken.is_none() {
+                    self.broken = Some(error);
+                }
+                self.conclude(me);
+            }
+            None if self.broken.is_some() => self.conclude(me),
+            None => {}
+        }
+    }
+
+    /// Ends the connection in order: open requests are answered, pending ones fail, what was
+    /// accepted is flushed for a bounded time.
+    fn fail(&mut self, termination: ConnectionTermination, me: &ActorRef<ConnectionMessage>) {
+        if self.failing.is_some() || self.result.is_some() {
+            return;
+        }
+        let shared = self.kit.shared.clone();
+        let error = termination.error().cloned();
+        self.failing = Some(termination.clone());
+        shared.terminate(termination.clone());
+        let _ = self.kit.pending.send(PendingItem::FailAll(Cause::Terminated(termination)));
+        shared.answer_open_calls(&Error::internal_error().data(serde_json::json!({
+            "reason": greenroom_protocol::CONNECTION_TERMINATED_REASON,
+        })));
+        shared.seal();
+        if self.broken.is_none() {
+            self.broken = error;
+        }
+        if self.sealed { self.conclude(me) } else { self.later(GRACE, me, ConnectionMessage::GraceOver) }
+    }
+
+    /// The end: everything else happens in `Drop`.
+    fn conclude(&mut self, me: &ActorRef<ConnectionMessage>) {
+        if self.result.is_none() {
+            let peer_gone = self.broken.as_ref().is_some_and(|error| error.origin() == Origin::PeerGone);
+            let clean = self.failing.is_none() && peer_gone && self.input_ended;
+            self.result = Some(match self.broken.take() {
+                Some(error) if !clean => Err(error),
+                _ => Ok(()),
+            });
+        }
+        me.stop(None);
+    }
+
+    fn later(&mut self, after: Duration, me: &ActorRef<ConnectionMessage>, message: ConnectionMessage) {
+        self.timers.retain(|timer| !timer.is_finished());
+        let mut message = Some(message);
+        let target = me.clone();
+        self.timers.push(tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            match message.take() {
+                Some(message) => target.cast(message),
+                None => Ok(()),
+            }
+        }));
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let shared = &self.kit.shared;
+        let result = self.result.take().unwrap_or_else(|| {
+            Err(Error::internal_error().with_origin(Origin::Terminated).data("the connection's supervisor died"))
+        });
+        shared.terminate(match (&result, &self.failing) {
+            (_, Some(termination)) => termination.clone(),
+            (Ok(()), None) if self.kit.auto_finish => ConnectionTermination::IncomingClosed,
+            (Ok(()), None) => ConnectionTermination::LocalShutdown,
+            (Err(error), None) if error.origin() == Origin::Terminated => ConnectionTermination::Dropped,
+            (Err(error), None) => ConnectionTermination::TransportError(error.clone()),
+        });
+        // The table first: from here on every new request fails at once.
+        let termination = shared.termination.borrow().clone().unwrap_or(ConnectionTermination::Dropped);
+        shared.fail_pending(Cause::Terminated(termination));
+        self.kit.tasks.lock().abort_all();
+        // Items are dropped outside of the mailboxes' locks.
+        drop(shared.tasks.close());
+        drop(shared.steps.close());
+        drop(shared.outgoing.close());
+        (self.kit.on_end)();
+        self.kit.children.kill_all();
+        for timer in &self.timers {
+            timer.abort();
+        }
+        shared.incoming_closed.send_replace(true);
+        self.kit.end.send_replace(Some(result));
+    }
+}

@@ -1,0 +1,139 @@
+//! A message as the handlers' machinery passes it: exact text, parsed only by who wants it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use greenroom_protocol::{Error, Frame, RemoteStyle, Result};
+
+use crate::connection::{InboundCall, OpenCall, Shared};
+use crate::dispatch::Dispatch;
+use crate::request::Reply;
+use crate::responder::{Responder, ResponseRouter};
+use crate::role::RoleId;
+
+/// One message that is offered to handlers.
+#[derive(Debug)]
+pub(crate) enum Delivery {
+    Request(InboundCall, OpenCall),
+    Notification(InboundCall),
+    Response(ResponseDelivery),
+}
+
+/// The answer to a request of ours, before anybody settled it.
+pub(crate) struct ResponseDelivery {
+    reply: Arc<Reply>,
+    outcome: Result<Bytes>,
+    connection: Arc<Shared>,
+}
+
+impl ResponseDelivery {
+    pub(crate) fn method(&self) -> &str {
+        self.reply.method()
+    }
+
+    pub(crate) fn peer(&self) -> RemoteStyle {
+        self.reply.peer()
+    }
+
+    pub(crate) fn into_parts(self) -> (Arc<Reply>, Result<Bytes>) {
+        (self.reply, self.outcome)
+    }
+
+    /// The outcome as JSON text or error, and the right to settle it.
+    pub(crate) fn open(self, role: RoleId) -> (Result<Bytes>, ResponseRouter) {
+        (self.outcome, ResponseRouter::new(self.reply, self.connection, role))
+    }
+}
+
+impl std::fmt::Debug for ResponseDelivery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseDelivery").field("method", &self.method()).finish_non_exhaustive()
+    }
+}
+
+impl Delivery {
+    pub(crate) fn response(reply: Arc<Reply>, outcome: Result<Bytes>, connection: &Arc<Shared>) -> Self {
+        Self::Response(ResponseDelivery { reply, outcome, connection: connection.clone() })
+    }
+
+    pub(crate) fn method(&self) -> &str {
+        match self {
+            Self::Request(call, _) | Self::Notification(call) => call.method(),
+            Self::Response(response) => response.method(),
+        }
+    }
+
+    pub(crate) fn peer(&self) -> RemoteStyle {
+        match self {
+            Self::Request(call, _) | Self::Notification(call) => call.peer,
+            Self::Response(response) => response.peer(),
+        }
+    }
+
+    /// The documented view. A message inside an envelope shows the envelope, as it came.
+    pub(crate) fn into_dispatch(self, role: RoleId) -> Result<(Dispatch, RemoteStyle)> {
+        let peer = self.peer();
+        let dispatch = match self {
+            Self::Request(call, open) => {
+                let message = untyped(&call)?;
+                Dispatch::Request(message, Responder::new(open))
+            }
+            Self::Notification(call) => Dispatch::Notification(untyped(&call)?),
+            Self::Response(response) => {
+                let (outcome, router) = response.open(role);
+                let result = outcome.and_then(|text| {
+                    serde_json::from_slice(&text).map_err(|error| Error::parse_error().data(error.to_string()))
+                });
+                Dispatch::Response(result, router)
+            }
+        };
+        Ok((dispatch, peer))
+    }
+
+    /// Back from the documented view, after a handler looked at it.
+    pub(crate) fn from_dispatch(dispatch: Dispatch) -> Result<Self> {
+        Ok(match dispatch {
+            Dispatch::Request(message, responder) => {
+                let call = rebuilt(&message.method, &params_of(&message.params)?)?;
+                Self::Request(call, responder.into_call())
+            }
+            Dispatch::Notification(message) => {
+                Self::Notification(rebuilt(&message.method, &params_of(&message.params)?)?)
+            }
+            Dispatch::Response(result, router) => {
+                let outcome = match result {
+                    Ok(value) => Ok(serde_json::to_vec(&value).map_err(Error::into_internal_error)?.into()),
+                    Err(error) => Err(error),
+                };
+                let (reply, connection) = router.into_parts();
+                Self::Response(ResponseDelivery { reply, outcome, connection })
+            }
+        })
+    }
+}
+
+fn untyped(call: &InboundCall) -> Result<greenroom_protocol::UntypedMessage> {
+    let value = |text: &str| {
+        serde_json::from_str::<serde_json::Value>(text).map_err(|error| Error::invalid_params().data(error.to_string()))
+    };
+    // What came in an envelope is shown with it: that is how handlers of a proxy tell the peers
+    // apart. The spelling is the documented one, whatever the hop uses.
+    if call.peer == RemoteStyle::Successor {
+        let params = serde_json::json!({ "method": call.method(), "params": value(call.params_text())? });
+        return greenroom_protocol::UntypedMessage::new(greenroom_protocol::Dialect::Legacy.successor(), params);
+    }
+    greenroom_protocol::UntypedMessage::new(call.method(), value(call.params_text())?)
+}
+
+fn params_of(params: &serde_json::Value) -> Result<Vec<u8>> {
+    if params.is_null() { Ok(Vec::new()) } else { serde_json::to_vec(params).map_err(Error::into_internal_error) }
+}
+
+/// A call that application code put together: read again, so that an envelope is understood.
+pub(crate) fn rebuilt(method: &str, params: &[u8]) -> Result<InboundCall> {
+    let frame = Frame::notification(method, params);
+    match greenroom_protocol::Successor::open(&frame) {
+        None => Ok(InboundCall::plain(frame, RemoteStyle::Predecessor, None)),
+        Some(inner) => Ok(InboundCall::wrapped(frame, &inner?, None)),
+    }
+}

@@ -1,0 +1,14 @@
+//! Handlers: from a message to the code that takes it.
+
+mod delivery;
+mod entries;
+mod host;
+mod interest;
+mod port;
+
+pub(crate) use delivery::Delivery;
+pub(crate) use entries::{DispatchEntry, NotificationEntry, RequestEntry};
+pub use entries::{HandleDispatchFrom, Handlers, NullHandler};
+pub(crate) use host::{Host, gone};
+pub(crate) use interest::Plans;
+pub(crate) use port::{Called, HandlerPort, Verdict};

@@ -1,0 +1,32 @@
+//! The last argument of the `on_receive_…` methods: it names the future that an async closure
+//! returns, which Rust has no other way to do yet.
+
+/// The last argument of `on_receive_request` and `on_receive_request_from`.
+#[macro_export]
+macro_rules! on_receive_request {
+    () => {
+        |handler: &mut _, request, responder, connection| {
+            ::std::boxed::Box::pin(async move { handler(request, responder, connection).await })
+        }
+    };
+}
+
+/// The last argument of `on_receive_notification` and `on_receive_notification_from`.
+#[macro_export]
+macro_rules! on_receive_notification {
+    () => {
+        |handler: &mut _, notification, connection| {
+            ::std::boxed::Box::pin(async move { handler(notification, connection).await })
+        }
+    };
+}
+
+/// The last argument of `on_receive_dispatch` and `on_receive_dispatch_from`.
+#[macro_export]
+macro_rules! on_receive_dispatch {
+    () => {
+        |handler: &mut _, dispatch, connection| {
+            ::std::boxed::Box::pin(async move { handler(dispatch, connection).await })
+        }
+    };
+}

@@ -1,0 +1,40 @@
+//! What can be configured about a connection.
+
+use tokio::time::Duration;
+
+use crate::connection::DRAIN;
+use crate::runtime::RestartPolicy;
+
+/// Limits and policies of one connection.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ConnectionOptions {
+    /// Bytes that may be read and not yet worked off before the transport is read no further.
+    pub incoming_credit: usize,
+    /// Bytes of unsent output above which [`ready`](crate::ConnectionTo::ready) waits.
+    pub outgoing_high_mark: usize,
+    /// Bytes of unsent output that end the connection: its peer does not read.
+    pub outgoing_cap: usize,
+    /// How often each actor may die.
+    pub restart: RestartPolicy,
+    /// Time for answers to accepted requests after the end of the input.
+    pub drain: Duration,
+    /// Whether JSON arrays are taken apart (the default) or refused as a whole.
+    pub accept_batches: bool,
+    /// Whether a spawned task that fails ends the connection.
+    pub end_on_task_error: bool,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            incoming_credit: 1024 * 1024,
+            outgoing_high_mark: 8 * 1024 * 1024,
+            outgoing_cap: 256 * 1024 * 1024,
+            restart: RestartPolicy::default(),
+            drain: DRAIN,
+            accept_batches: true,
+            end_on_task_error: false,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A request that is ready but not yet sent: the consumer is chosen first.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use greenroom_protocol::{Error, JsonRpcResponse, RequestId, Result};
+
+use super::cancellation::{CancelTarget, RequestCancellation, RequestCancellationHandle};
+use super::reply::{Decode, Reply};
+use super::sent::{Answer, SentRequest, Wait, ok_or_respond};
+use crate::connection::{MethodText, Shared, Waiter};
+use crate::responder::Responder;
+
+/// A request that is published by whatever consumes it, with its handling already in place.
+///
+/// Dropping it sends nothing.
+#[must_use = "a prepared request is only sent when it is consumed"]
+pub struct PreparedRequest<T> {
+    wait: Wait<T>,
+    /// The params, or why they could not be written.
+    params: Result<Bytes>,
+}
+
+impl<T> PreparedRequest<T> {
+    pub(crate) fn new(reply: Arc<Reply>, connection: Arc<Shared>, decode: Decode<T>, params: Result<Bytes>) -> Self {
+        Self { wait: Wait::new(reply, connection, decode), params }
+    }
+
+    /// The JSON-RPC id that the request will have.
+    #[must_use]
+    pub fn id(&self) -> &RequestId {
+        self.wait.id()
+    }
+
+    /// The method of the request.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.wait.reply.method()
+    }
+
+    /// A handle that can cancel once the request is sent.
+    #[must_use]
+    pub fn cancellation_handle(&self) -> RequestCancellationHandle {
+        self.wait.handle()
+    }
+
+    /// Cancels this request when the peer cancels the request behind `marker`.
+    pub fn forward_cancellation_from(self, marker: RequestCancellation) -> Self {
+        marker.flag().link(CancelTarget::Handle(self.wait.handle()));
+        self
+    }
+
+    /// Changes the answer when it is read.
+    pub fn map<U>(self, map: impl FnOnce(T) -> Result<U> + Send + 'static) -> PreparedRequest<U>
+    where
+        T: 'static,
+    {
+        PreparedRequest { wait: self.wait.map(map), params: self.params }
+    }
+
+    /// Registers and queues the request. A failure settles it.
+    fn publish(reply: &Arc<Reply>, connection: &Arc<Shared>, params: Result<Bytes>) {
+        let failed = match params {
+            Err(error) => Some(error),
+            Ok(params) => {
+                let method = MethodText::Name(reply.method().to_owned().into());
+                let waiter = Waiter::Reply(reply.clone());
+                // Before queueing: the answer must not find the request unpublished.
+                reply.published();
+                let sent = connection.publish_request(reply.id(), method, params, reply.peer(), waiter, None);
+                sent.err().map(|(_, error)| error)
+            }
+        };
+        if let Some(error) = failed {
+            reply.fail(error, connection);
+        }
+    }
+
+    /// Sends now and lets the caller choose later how to take the answer.
+    pub(crate) fn send(self) -> SentRequest<T> {
+        let Self { wait, params } = self;
+        Self::publish(&wait.reply, &wait.connection, params);
+        SentRequest { wait }
+    }
+
+    /// Sends during this call (not at the first poll) and returns the future of the answer.
+    ///
+    /// Dropping the future before the answer asks the peer to cancel.
+    ///
+    /// # Errors
+    /// As [`SentRequest::block_task`].
+    pub fn block_task(self) -> impl Future<Output = Result<T>> {
+        let SentRequest { wait } = self.send();
+        Answer { wait }
+    }
+
+    /// Sends and discards the answer. Never cancels.
+    ///
+    /// # Errors
+    /// When the request could not be written or queued.
+    pub fn detach(self) -> Result<()> {
+        let Self { mut wait, params } = self;
+        wait.disarm();
+        let method = MethodText::Name(wait.reply.method().to_owned().into());
+        let waiter = Waiter::Reply(wait.reply.clone());
+        wait.reply.published();
+        wait.connection
+            .publish_request(wait.reply.id(), method, params?, wait.reply.peer(), waiter, None)
+            .map_err(|(_, error)| error)
+    }
+
+    /// Installs `callback`, then sends. Later messages always wait until the callback is done.
+    ///
+    /// # Errors
+    /// When the connection is over: then nothing is sent and the callback does not run.
+    pub fn on_receiving_result<F>(self, callback: impl FnOnce(Result<T>) -> F + Send + 'static) -> Result<()>
+    where
+        T: 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let Self { wait, params } = self;
+        let (reply, connection) = (wait.reply.clone(), wait.connection.clone());
+        accepts_tasks(&connection)?;
+        reply.on_answer(wait.into_callback(callback), &connection);
+        Self::publish(&reply, &connection, params);
+        Ok(())
+    }
+
+    /// Like [`on_receiving_result`](Self::on_receiving_result) for a good answer; an error goes to
+    /// `responder`.
+    ///
+    /// # Errors
+    /// As [`on_receiving_result`](Self::on_receiving_result).
+    pub fn on_receiving_ok_result<F>(
+        self,
+        responder: Responder<T>,
+        callback: impl FnOnce(T, Responder<T>) -> F + Send + 'static,
+    ) -> Result<()>
+    where
+        T: JsonRpcResponse,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.on_receiving_result(async move |result| ok_or_respond(result, responder, callback).await)
+    }
+
+    /// Answers another request with the answer to this one, errors included, and passes its
+    /// cancellation on.
+    ///
+    /// # Errors
+    /// As [`on_receiving_result`](Self::on_receiving_result).
+    pub fn forward_response_to(self, responder: Responder<T>) -> Result<()>
+    where
+        T: JsonRpcResponse,
+    {
+        let Self { wait, params } = self;
+        let (reply, connection) = (wait.reply.clone(), wait.connection.clone());
+        reply.on_answer(wait.into_forward(responder), &connection);
+        Self::publish(&reply, &connection, params);
+        Ok(())
+    }
+}
+
+/// Whether a callback would still be run.
+fn accepts_tasks(connection: &Shared) -> Result<(), Error> {
+    if connection.tasks.is_closed() { Err(connection.closed_error()) } else { Ok(()) }
+}
+
+impl<T> fmt::Debug for PreparedRequest<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedRequest").field("id", self.id()).field("method", &self.method()).finish_non_exhaustive()
+    }
+}

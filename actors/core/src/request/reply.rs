@@ -1,0 +1,159 @@
+//! The place where one answer arrives: shared by the reply table and whoever waits.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use greenroom_protocol::{BoxFuture, Error, Origin, RemoteStyle, Result};
+use parking_lot::Mutex;
+
+use crate::connection::{Shared, TaskItem};
+use crate::runtime::Scope;
+
+/// What runs inside the dispatch step of the answer.
+pub(crate) type Callback = Box<dyn FnOnce(Result<Bytes>) -> BoxFuture<'static, Result<()>> + Send>;
+
+/// Turns the JSON text of a result into what the caller wants.
+pub(crate) enum Decode<T> {
+    /// The response type's own reading.
+    Direct(fn(&str, &str) -> Result<T>),
+    /// Reading, then mapping.
+    Mapped(Box<dyn FnOnce(&str, &str) -> Result<T> + Send>),
+}
+
+impl<T> Decode<T> {
+    pub(crate) fn apply(self, method: &str, outcome: Result<Bytes>) -> Result<T> {
+        let text = outcome?;
+        let text = std::str::from_utf8(&text).map_err(Error::into_internal_error)?;
+        match self {
+            Self::Direct(read) => read(method, text),
+            Self::Mapped(read) => read(method, text),
+        }
+    }
+}
+
+/// See the module documentation.
+pub(crate) struct Reply {
+    id: i64,
+    method: Box<str>,
+    to: RemoteStyle,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the request was published and not yet settled.
+    outstanding: bool,
+    cancel_sent: bool,
+    outcome: Option<Result<Bytes>>,
+    waker: Option<Waker>,
+    callback: Option<Callback>,
+}
+
+impl Reply {
+    pub(crate) fn new(id: i64, method: &str, to: RemoteStyle) -> Arc<Self> {
+        Arc::new(Self { id, method: method.into(), to, state: Mutex::new(State::default()) })
+    }
+
+    pub(crate) fn id(&self) -> i64 {
+        self.id
+    }
+
+    pub(crate) fn method(&self) -> &str {
+        &self.method
+    }
+
+    pub(crate) fn peer(&self) -> RemoteStyle {
+        self.to
+    }
+
+    /// The request is in the outgoing queue.
+    pub(crate) fn published(&self) {
+        let mut state = self.state.lock();
+        if state.outcome.is_none() {
+            state.outstanding = true;
+        }
+    }
+
+    /// The answer is here. Returns the ordered callback, to be awaited by the dispatch step.
+    pub(crate) fn settle(&self, outcome: Result<Bytes>) -> Option<BoxFuture<'static, Result<()>>> {
+        let mut state = self.state.lock();
+        state.outstanding = false;
+        if let Some(callback) = state.callback.take() {
+            drop(state);
+            return Some(callback(outcome));
+        }
+        state.outcome = Some(outcome);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        None
+    }
+
+    /// The answer will never come. An ordered callback runs as a task of its own: a failure is no
+    /// wire message and has no place in the dispatch order.
+    pub(crate) fn fail(&self, error: Error, connection: &Arc<Shared>) {
+        if let Some(callback) = self.settle(Err(error)) {
+            spawn_callback(connection, callback);
+        }
+    }
+
+    /// Installs what runs when the answer comes. If it is here already, the callback runs as a
+    /// task, without holding anything up.
+    pub(crate) fn on_answer(&self, callback: Callback, connection: &Arc<Shared>) {
+        let mut state = self.state.lock();
+        match state.outcome.take() {
+            None => state.callback = Some(callback),
+            Some(outcome) => {
+                drop(state);
+                spawn_callback(connection, callback(outcome));
+            }
+        }
+    }
+
+    /// Asks the peer to cancel, if the request is outstanding and nobody asked before.
+    pub(crate) fn cancel(&self, connection: &Shared) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            if !state.outstanding || state.cancel_sent {
+                return Ok(());
+            }
+            state.cancel_sent = true;
+        }
+        connection.send_cancel(self.id, self.to)
+    }
+
+    /// Polls for the answer. Inside a handler of the same connection a missing answer can never
+    /// come, because it waits behind the handler: that is an error at once (design §4, 6).
+    pub(crate) fn poll(&self, cx: &mut Context<'_>, connection: u64) -> Poll<Result<Bytes>> {
+        let mut state = self.state.lock();
+        if let Some(outcome) = state.outcome.take() {
+            return Poll::Ready(outcome);
+        }
+        if Scope::is_inside(connection) {
+            tracing::error!(
+                method = %self.method,
+                "a handler waits for a response of its own connection; use on_receiving_result or spawn a task"
+            );
+            return Poll::Ready(Err(Error::internal_error().with_origin(Origin::WouldDeadlock).data(
+                serde_json::json!({
+                    "reason": "would deadlock: a handler of this connection waits for a response that only it lets through",
+                    "method": &*self.method,
+                }),
+            )));
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+fn spawn_callback(connection: &Shared, callback: BoxFuture<'static, Result<()>>) {
+    if let Err(TaskItem::Spawn(task)) = connection.tasks.send(TaskItem::Spawn(callback)) {
+        // The connection is over, yet the callback is owed its failure.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            drop(runtime.spawn(task));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A request that is on its way.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use greenroom_protocol::{Error, JsonRpcResponse, RequestId, Result};
+
+use super::cancellation::{CancelTarget, RequestCancellation, RequestCancellationHandle};
+use super::reply::{Callback, Decode, Reply};
+use crate::connection::Shared;
+use crate::responder::Responder;
+
+/// A request that was published, before anybody chose how to take its answer.
+///
+/// Dropping it unconsumed asks the peer to cancel; [`detach`](Self::detach) does not.
+#[must_use = "dropping a request cancels it; consume it or detach it"]
+pub struct SentRequest<T> {
+    pub(super) wait: Wait<T>,
+}
+
+/// The consumable part: the answer's place and how to read it.
+pub(super) struct Wait<T> {
+    pub(super) reply: Arc<Reply>,
+    pub(super) connection: Arc<Shared>,
+    pub(super) decode: Option<Decode<T>>,
+    /// Whether the answer is passed on as it is, because nothing maps it.
+    pub(super) direct: bool,
+    id: RequestId,
+    cancel_on_drop: bool,
+}
+
+impl<T> Wait<T> {
+    pub(super) fn new(reply: Arc<Reply>, connection: Arc<Shared>, decode: Decode<T>) -> Self {
+        let id = RequestId::Number(reply.id());
+        Self { reply, connection, decode: Some(decode), direct: true, id, cancel_on_drop: true }
+    }
+
+    pub(super) fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    pub(super) fn handle(&self) -> RequestCancellationHandle {
+        RequestCancellationHandle { reply: self.reply.clone(), connection: Arc::downgrade(&self.connection) }
+    }
+
+    /// Gives up the right to cancel on drop.
+    pub(super) fn disarm(&mut self) {
+        self.cancel_on_drop = false;
+    }
+
+    /// Takes the answer apart for a new consumer.
+    fn consume(&mut self) -> Option<Decode<T>> {
+        self.disarm();
+        self.decode.take()
+    }
+
+    pub(super) fn map<U>(mut self, map: impl FnOnce(T) -> Result<U> + Send + 'static) -> Wait<U>
+    where
+        T: 'static,
+    {
+        let decode = self.consume();
+        let read = move |method: &str, text: &str| -> Result<U> {
+            let value = match decode {
+                Some(Decode::Direct(read)) => read(method, text)?,
+                Some(Decode::Mapped(read)) => read(method, text)?,
+                None => return Err(Error::internal_error().data("this answer was consumed before")),
+            };
+            map(value)
+        };
+        let mut wait = Wait::new(self.reply.clone(), self.connection.clone(), Decode::Mapped(Box::new(read)));
+        wait.direct = false;
+        wait
+    }
+
+    /// The callback that decodes the answer and hands it to `then`.
+    pub(super) fn into_callback<F>(mut self, then: impl FnOnce(Result<T>) -> F + Send + 'static) -> Callback
+    where
+        T: 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let decode = self.consume();
+        let reply = self.reply.clone();
+        Box::new(move |outcome| {
+            let value = match decode {
+                Some(decode) => decode.apply(reply.method(), outcome),
+                None => Err(Error::internal_error().data("this answer was consumed before")),
+            };
+            Box::pin(then(value))
+        })
+    }
+
+    /// The callback that answers another request with this answer, byte for byte when nothing
+    /// maps it.
+    pub(super) fn into_forward(mut self, responder: Responder<T>) -> Callback
+    where
+        T: JsonRpcResponse,
+    {
+        responder.cancellation().flag().link(CancelTarget::Handle(self.handle()));
+        if self.direct && responder.is_direct() {
+            let _ = self.consume();
+            return Box::new(move |outcome| {
+                let _ = responder.respond_raw(outcome);
+                Box::pin(std::future::ready(Ok(())))
+            });
+        }
+        self.into_callback(move |result| {
+            // A peer that is gone needs no answer: not an error of this connection.
+            let _ = responder.respond_with_result(result);
+            std::future::ready(Ok(()))
+        })
+    }
+}
+
+impl<T> Drop for Wait<T> {
+    fn drop(&mut self) {
+        if self.cancel_on_drop {
+            let _ = self.reply.cancel(&self.connection);
+        }
+    }
+}
+
+impl<T> SentRequest<T> {
+    /// The JSON-RPC id of the request on this connection.
+    #[must_use]
+    pub fn id(&self) -> &RequestId {
+        self.wait.id()
+    }
+
+    /// The method of the request.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.wait.reply.method()
+    }
+
+    /// Asks the peer to cancel, once; the answer still comes.
+    ///
+    /// # Errors
+    /// When the notification could not be queued.
+    pub fn cancel(&self) -> Result<()> {
+        self.wait.reply.cancel(&self.wait.connection)
+    }
+
+    /// A handle that can cancel later, whoever consumes the answer.
+    #[must_use]
+    pub fn cancellation_handle(&self) -> RequestCancellationHandle {
+        self.wait.handle()
+    }
+
+    /// Cancels this request when the peer cancels the request behind `marker`.
+    pub fn forward_cancellation_from(self, marker: RequestCancellation) -> Self {
+        marker.flag().link(CancelTarget::Handle(self.wait.handle()));
+        self
+    }
+
+    /// Discards the answer. Never cancels.
+    pub fn detach(mut self) {
+        self.wait.disarm();
+    }
+
+    /// Changes the answer when it is read.
+    pub fn map<U>(self, map: impl FnOnce(T) -> Result<U> + Send + 'static) -> SentRequest<U>
+    where
+        T: 'static,
+    {
+        SentRequest { wait: self.wait.map(map) }
+    }
+
+    /// Waits for the answer.
+    ///
+    /// Cancel-safe in the sense that dropping the future before the answer asks the peer to
+    /// cancel. Inside a handler of the same connection it fails at once instead of hanging, also
+    /// within `join!` and `select!`.
+    ///
+    /// # Errors
+    /// The peer's error, or one that names why the answer cannot come.
+    pub async fn block_task(self) -> Result<T> {
+        Answer { wait: self.wait }.await
+    }
+
+    /// Runs `callback` with the answer. If it is registered before the answer is dispatched, later
+    /// messages wait until the callback is done; otherwise it runs as a task of its own.
+    ///
+    /// # Errors
+    /// Never at present.
+    pub fn on_receiving_result<F>(self, callback: impl FnOnce(Result<T>) -> F + Send + 'static) -> Result<()>
+    where
+        T: 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let (reply, connection) = (self.wait.reply.clone(), self.wait.connection.clone());
+        reply.on_answer(self.wait.into_callback(callback), &connection);
+        Ok(())
+    }
+
+    /// Like [`on_receiving_result`](Self::on_receiving_result) for a good answer; an error goes to
+    /// `responder`.
+    ///
+    /// # Errors
+    /// Never at present.
+    pub fn on_receiving_ok_result<F>(
+        self,
+        responder: Responder<T>,
+        callback: impl FnOnce(T, Responder<T>) -> F + Send + 'static,
+    ) -> Result<()>
+    where
+        T: JsonRpcResponse,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.on_receiving_result(async move |result| ok_or_respond(result, responder, callback).await)
+    }
+
+    /// Answers another request with the answer to this one, errors included, and passes its
+    /// cancellation on.
+    ///
+    /// # Errors
+    /// Never at present.
+    pub fn forward_response_to(self, responder: Responder<T>) -> Result<()>
+    where
+        T: JsonRpcResponse,
+    {
+        let (reply, connection) = (self.wait.reply.clone(), self.wait.connection.clone());
+        reply.on_answer(self.wait.into_forward(responder), &connection);
+        Ok(())
+    }
+}
+
+/// Shared by the prepared and the sent request.
+pub(super) async fn ok_or_respond<T, F>(
+    result: Result<T>,
+    responder: Responder<T>,
+    callback: impl FnOnce(T, Responder<T>) -> F,
+) -> Result<()>
+where
+    T: JsonRpcResponse,
+    F: Future<Output = Result<()>>,
+{
+    match result {
+        Ok(value) => callback(value, responder).await,
+        Err(error) => {
+            let _ = responder.respond_with_error(error);
+            Ok(())
+        }
+    }
+}
+
+/// The future of an answer. Dropping it before the answer cancels the request.
+pub(super) struct Answer<T> {
+    pub(super) wait: Wait<T>,
+}
+
+impl<T> Unpin for Answer<T> {}
+
+impl<T> Future for Answer<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let wait = &mut self.wait;
+        match wait.reply.poll(cx, wait.connection.id) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(outcome) => {
+                if outcome.as_ref().is_err_and(|error| error.origin() == greenroom_protocol::Origin::WouldDeadlock) {
+                    // Nobody will take the answer: the peer may as well stop.
+                    let _ = wait.reply.cancel(&wait.connection);
+                }
+                Poll::Ready(match wait.consume() {
+                    Some(decode) => decode.apply(wait.reply.method(), outcome),
+                    None => Err(Error::internal_error().data("this answer was consumed before")),
+                })
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for SentRequest<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SentRequest").field("id", self.id()).field("method", &self.method()).finish_non_exhaustive()
+    }
+}

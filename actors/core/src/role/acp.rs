@@ -1,0 +1,84 @@
+//! The roles of the Agent Client Protocol.
+
+use greenroom_protocol::Error;
+
+use super::{HasPeer, Nature, RemoteStyle, Role, RoleId, plain_role};
+use crate::builder::Builder;
+use crate::component::ConnectTo;
+use crate::connection_to::ConnectionTo;
+use crate::dispatch::{Dispatch, Handled};
+
+plain_role!(
+    /// The editor or command line: opens sessions and sends prompts.
+    Client, Agent
+);
+plain_role!(
+    /// The AI agent: answers prompts.
+    Agent, Client
+);
+plain_role!(
+    /// Stands between a client and an agent, below a conductor.
+    Proxy, Conductor
+);
+
+impl Client {
+    /// Connects a client without handlers and runs `main` in the foreground.
+    ///
+    /// # Errors
+    /// The error of `main`, or of the connection.
+    pub async fn connect_with<R>(
+        self,
+        agent: impl ConnectTo<Client>,
+        main: impl AsyncFnOnce(ConnectionTo<Agent>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.builder().connect_with(agent, main).await
+    }
+}
+
+/// Runs a chain of proxies: what a proxy is connected to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Conductor;
+
+impl Conductor {
+    /// A builder for an endpoint that plays this role.
+    #[must_use]
+    pub fn builder(self) -> Builder<Self> {
+        Builder::new(self)
+    }
+}
+
+impl Role for Conductor {
+    type Counterpart = Proxy;
+
+    fn counterpart(&self) -> Proxy {
+        Proxy
+    }
+
+    fn role_id(&self) -> RoleId {
+        RoleId::from_singleton(self)
+    }
+
+    async fn default_handle_dispatch_from(
+        &self,
+        message: Dispatch,
+        connection: ConnectionTo<Self>,
+    ) -> Result<Handled<Dispatch>, Error> {
+        crate::proxy::default_handle(message, &connection)
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Conductor
+    }
+}
+
+impl HasPeer<Client> for Conductor {
+    fn remote_style(&self, _peer: Client) -> RemoteStyle {
+        RemoteStyle::Predecessor
+    }
+}
+
+impl HasPeer<Agent> for Conductor {
+    fn remote_style(&self, _peer: Agent) -> RemoteStyle {
+        RemoteStyle::Successor
+    }
+}

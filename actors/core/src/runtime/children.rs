@@ -1,0 +1,167 @@
+//! The children of a supervisor: starting them, and deciding about their deaths.
+
+use std::sync::Arc;
+
+use greenroom_protocol::BoxFuture;
+use ractor::{ActorCell, ActorId, SpawnErr, SupervisionEvent};
+use tokio::time::{Duration, Instant};
+
+use super::node::{Node, Outcome};
+use super::restart::{RestartBudget, RestartPolicy, Verdict};
+use super::stage::{Seat, Stage};
+
+type Spawn = Box<dyn Fn(ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> + Send + Sync>;
+
+/// One child of a supervisor.
+pub struct Child {
+    node: Arc<Node>,
+    spawn: Spawn,
+    budget: RestartBudget,
+    current: Option<ActorId>,
+}
+
+impl Child {
+    /// A child that runs a stage.
+    pub fn stage<S: Stage>(seat: Seat<S>, policy: RestartPolicy) -> Self {
+        let node = seat.node().clone();
+        Self::new(node, policy, move |supervisor| seat.spawn(supervisor))
+    }
+
+    /// A child of any kind.
+    pub fn new(
+        node: Arc<Node>,
+        policy: RestartPolicy,
+        spawn: impl Fn(ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { node, spawn: Box::new(spawn), budget: RestartBudget::new(policy), current: None }
+    }
+}
+
+/// What a supervisor has to do about a child's end.
+#[derive(Debug)]
+pub enum Death {
+    /// Start child number `.0` again after `.1`.
+    Restart(usize, Duration),
+    /// Child number `.0` ended by its own decision.
+    Ended(usize, Outcome),
+    /// Child number `.0` died too often.
+    GaveUp(usize),
+}
+
+/// The children of one supervisor.
+pub struct Children {
+    children: Vec<Child>,
+    since: Instant,
+}
+
+/// Which actor a supervision event says is dead. Consumes the event: it carries the dead actor's
+/// state, and with it the lease that the next incarnation needs.
+#[must_use]
+pub fn death_of(event: SupervisionEvent) -> Option<ActorId> {
+    match event {
+        SupervisionEvent::ActorTerminated(cell, state, _) => {
+            drop(state);
+            Some(cell.get_id())
+        }
+        SupervisionEvent::ActorFailed(cell, error) => {
+            tracing::warn!(actor = %cell.get_id(), "an actor failed: {}", first_line(&error.to_string()));
+            Some(cell.get_id())
+        }
+        SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => None,
+        #[allow(unreachable_patterns, reason = "cluster adds variants for the whole build")]
+        _ => None,
+    }
+}
+
+/// Panic messages of our own actors carry no payload, but stay short in the log all the same.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(120).collect()
+}
+
+impl Children {
+    /// These children, none started yet.
+    #[must_use]
+    pub fn new(children: Vec<Child>) -> Self {
+        Self { children, since: Instant::now() }
+    }
+
+    /// Starts every child below `supervisor`.
+    ///
+    /// # Errors
+    /// The first child that does not start.
+    pub async fn start_all(&mut self, supervisor: &ActorCell) -> Result<(), SpawnErr> {
+        for child in &mut self.children {
+            let cell = (child.spawn)(supervisor.clone()).await?;
+            child.current = Some(cell.get_id());
+        }
+        Ok(())
+    }
+
+    /// Adds a child later in life and starts it.
+    ///
+    /// # Errors
+    /// When the child does not start.
+    pub async fn start(&mut self, mut child: Child, supervisor: &ActorCell) -> Result<usize, SpawnErr> {
+        let cell = (child.spawn)(supervisor.clone()).await?;
+        child.current = Some(cell.get_id());
+        self.children.push(child);
+        Ok(self.children.len() - 1)
+    }
+
+    /// Decides about a death. `None` for actors that are no children (any more).
+    pub fn died(&mut self, actor: ActorId) -> Option<Death> {
+        let index = self.children.iter().position(|child| child.current == Some(actor))?;
+        let child = &mut self.children[index];
+        child.current = None;
+        if let Some(outcome) = child.node.outcome() {
+            return Some(Death::Ended(index, outcome));
+        }
+        Some(self.verdict(index))
+    }
+
+    fn verdict(&mut self, index: usize) -> Death {
+        let child = &mut self.children[index];
+        match child.budget.death(self.since.elapsed()) {
+            Verdict::Restart(after) => Death::Restart(index, after),
+            Verdict::GiveUp => Death::GaveUp(index),
+        }
+    }
+
+    /// Starts child number `index` again. A start that fails counts as another death.
+    pub async fn restart(&mut self, index: usize, supervisor: &ActorCell) -> Option<Death> {
+        let child = &mut self.children[index];
+        if child.current.is_some() {
+            return None;
+        }
+        match (child.spawn)(supervisor.clone()).await {
+            Ok(cell) => {
+                child.current = Some(cell.get_id());
+                None
+            }
+            Err(error) => {
+                tracing::warn!(actor = child.node.path(), "an actor did not start: {error}");
+                Some(self.verdict(index))
+            }
+        }
+    }
+
+    /// The place of child number `index` in the tree.
+    #[must_use]
+    pub fn node(&self, index: usize) -> &Arc<Node> {
+        &self.children[index].node
+    }
+
+    /// Kills every child that is alive. `ractor` itself leaves children alone that are draining
+    /// or in `post_stop` when their parent dies.
+    pub fn kill_all(&self) {
+        for child in &self.children {
+            child.node.kill();
+        }
+    }
+}
+
+impl std::fmt::Debug for Children {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.children.iter().map(|child| child.node.path())).finish()
+    }
+}

@@ -1,0 +1,263 @@
+//! The live tree: where every actor stands, how it does, and how to break it on purpose.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use greenroom_protocol::Error;
+use parking_lot::Mutex;
+use ractor::{ActorCell, ActorRef, ActorStatus};
+use tokio::time::Duration;
+
+use super::stage::Control;
+
+/// How an actor's work came to its end.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Everything is done.
+    Finished,
+    /// It cannot go on.
+    Failed(Error),
+}
+
+/// A way to break an actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Panic between two items.
+    Panic,
+    /// Panic in the middle of the next item.
+    PanicInside,
+    /// Do nothing for a while.
+    Stall(Duration),
+}
+
+/// What an actor is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// Not started yet, or between two incarnations.
+    Down,
+    /// Running.
+    Up,
+    /// Ended in order; it does not come back.
+    Finished,
+    /// Ended by an error; it does not come back.
+    Failed,
+}
+
+/// A picture of one actor and everything below it.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Names from the root, joined by `/`.
+    pub path: String,
+    /// What the actor is, for example `writer`.
+    pub kind: &'static str,
+    /// What it is doing.
+    pub status: Status,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Items waiting in its mailbox.
+    pub mailbox_depth: usize,
+    /// How long the oldest burst has been waiting.
+    pub mailbox_age: Duration,
+    /// Open requests that it is responsible for.
+    pub in_flight: usize,
+    /// The actors that it supervises.
+    pub children: Vec<Snapshot>,
+}
+
+type Probe = Box<dyn Fn() -> (usize, Duration) + Send + Sync>;
+type Count = Box<dyn Fn() -> usize + Send + Sync>;
+
+/// A place in the tree, whichever incarnation fills it.
+pub struct Node {
+    path: String,
+    kind: &'static str,
+    starts: AtomicU32,
+    children: Mutex<Vec<Arc<Node>>>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    cell: Option<ActorCell>,
+    control: Option<ActorRef<Control>>,
+    outcome: Option<Outcome>,
+    mailbox: Option<Probe>,
+    in_flight: Option<Count>,
+}
+
+impl Node {
+    /// The root of a tree.
+    #[must_use]
+    pub fn root(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            path: name.into(),
+            kind,
+            starts: AtomicU32::new(0),
+            children: Mutex::new(Vec::new()),
+            inner: Mutex::new(Inner::default()),
+        })
+    }
+
+    /// A new place below this one.
+    pub fn child(self: &Arc<Self>, name: &str, kind: &'static str) -> Arc<Self> {
+        let child = Self::root(format!("{}/{name}", self.path), kind);
+        self.children.lock().push(child.clone());
+        child
+    }
+
+    /// Hangs an existing tree below this place.
+    pub fn adopt(&self, child: Arc<Self>) {
+        self.children.lock().push(child);
+    }
+
+    /// Takes a place out of the tree.
+    pub fn disown(&self, child: &Arc<Self>) {
+        self.children.lock().retain(|known| !Arc::ptr_eq(known, child));
+    }
+
+    /// Names from the root, joined by `/`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What stands here.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The places below this one.
+    #[must_use]
+    pub fn children(&self) -> Vec<Arc<Self>> {
+        self.children.lock().clone()
+    }
+
+    /// How often the actor here was started again.
+    #[must_use]
+    pub fn restarts(&self) -> u32 {
+        self.starts.load(Ordering::Relaxed).saturating_sub(1)
+    }
+
+    /// How the work here ended, if it did.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.inner.lock().outcome.clone()
+    }
+
+    pub(crate) fn set_outcome(&self, outcome: Outcome) {
+        self.inner.lock().outcome.get_or_insert(outcome);
+    }
+
+    pub(crate) fn observe(&self, mailbox: impl Fn() -> (usize, Duration) + Send + Sync + 'static) {
+        self.inner.lock().mailbox = Some(Box::new(mailbox));
+    }
+
+    /// Says how to count the open requests that this actor is responsible for.
+    pub fn count_in_flight(&self, count: impl Fn() -> usize + Send + Sync + 'static) {
+        self.inner.lock().in_flight = Some(Box::new(count));
+    }
+
+    pub(super) fn started(&self, actor: ActorRef<Control>) {
+        let cell = actor.get_cell();
+        self.inner.lock().control = Some(actor);
+        self.started_as(cell);
+    }
+
+    /// A new incarnation of an actor that is no stage (a supervisor) stands here.
+    pub fn started_as(&self, cell: ActorCell) {
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        self.inner.lock().cell = Some(cell);
+    }
+
+    /// The `ractor` actor that stands here now.
+    #[must_use]
+    pub fn cell(&self) -> Option<ActorCell> {
+        self.inner.lock().cell.clone()
+    }
+
+    /// Kills the actor that stands here now. It is restarted if its supervisor allows.
+    pub fn kill(&self) {
+        if let Some(cell) = self.cell() {
+            cell.kill();
+        }
+    }
+
+    /// Stops the actor that stands here now, after the message it is working on.
+    pub fn stop(&self) {
+        if let Some(cell) = self.cell() {
+            cell.stop(None);
+        }
+    }
+
+    /// Breaks the actor that stands here now. False when it does not take faults (a supervisor)
+    /// or is down.
+    pub fn inject(&self, fault: Fault) -> bool {
+        let control = self.inner.lock().control.clone();
+        control.is_some_and(|control| control.cast(Control::Inject(fault)).is_ok())
+    }
+
+    /// A picture of this place and everything below it.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let (status, (mailbox_depth, mailbox_age), in_flight) = {
+            let inner = self.inner.lock();
+            let up = inner.cell.as_ref().is_some_and(|cell| cell.get_status() < ActorStatus::Stopping);
+            let status = match (&inner.outcome, up) {
+                (Some(Outcome::Finished), _) => Status::Finished,
+                (Some(Outcome::Failed(_)), _) => Status::Failed,
+                (None, true) => Status::Up,
+                (None, false) => Status::Down,
+            };
+            let mailbox = inner.mailbox.as_ref().map_or((0, Duration::ZERO), |probe| probe());
+            (status, mailbox, inner.in_flight.as_ref().map_or(0, |count| count()))
+        };
+        Snapshot {
+            path: self.path.clone(),
+            kind: self.kind,
+            status,
+            restarts: self.restarts(),
+            mailbox_depth,
+            mailbox_age,
+            in_flight,
+            children: self.children().iter().map(|child| child.snapshot()).collect(),
+        }
+    }
+
+    /// This place and all below it.
+    #[must_use]
+    pub fn flatten(self: &Arc<Self>) -> Vec<Arc<Self>> {
+        let mut all = vec![self.clone()];
+        for child in self.children() {
+            all.extend(child.flatten());
+        }
+        all
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("path", &self.path).field("restarts", &self.restarts()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.path, self.status)?;
+        if self.restarts > 0 {
+            write!(f, " restarts={}", self.restarts)?;
+        }
+        if self.mailbox_depth > 0 {
+            write!(f, " mailbox={} age={:?}", self.mailbox_depth, self.mailbox_age)?;
+        }
+        if self.in_flight > 0 {
+            write!(f, " in-flight={}", self.in_flight)?;
+        }
+        for child in &self.children {
+            write!(f, "\n{child}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! The poll scope: finding handlers that wait for a response that only they could let through.
+//!
+//! While a handler of a connection is being polled, a thread-local names the connection. A
+//! response future of the same connection that is still pending when polled inside the scope can
+//! never become ready, because the response waits behind the handler: it fails at once instead of
+//! hanging. This sees through `join!`, `select!` and every other combinator. What it cannot see is
+//! a handler that waits for another task which waits for the response.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+thread_local! {
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Asks which connection's handler is being polled on this thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope;
+
+impl Scope {
+    /// Whether code that runs right now is inside a handler of this connection.
+    #[must_use]
+    pub fn is_inside(connection: u64) -> bool {
+        CURRENT.get() == connection
+    }
+}
+
+/// Sets the thread-local for the duration of one poll, panics included.
+struct Entered {
+    outer: u64,
+}
+
+impl Entered {
+    fn new(connection: u64) -> Self {
+        Self { outer: CURRENT.replace(connection) }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer);
+    }
+}
+
+/// A future of which every poll happens inside the scope of a connection.
+pub struct Scoped<F> {
+    connection: u64,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Scoped<F> {
+    /// Puts `future` into the scope of `connection` (an id above 0).
+    pub fn new(connection: u64, future: F) -> Self {
+        Self { connection, future: Box::pin(future) }
+    }
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let _entered = Entered::new(self.connection);
+        self.future.as_mut().poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_scope_is_there_during_polls_only() {
+        assert!(!Scope::is_inside(7));
+        Scoped::new(7, async {
+            assert!(Scope::is_inside(7));
+            assert!(!Scope::is_inside(8));
+            // A nested connection's handler hides the outer one.
+            Scoped::new(8, async { assert!(Scope::is_inside(8) && !Scope::is_inside(7)) }).await;
+            tokio::task::yield_now().await;
+            assert!(Scope::is_inside(7));
+        })
+        .await;
+        assert!(!Scope::is_inside(7));
+    }
+
+    #[tokio::test]
+    async fn a_panic_leaves_the_scope() {
+        use futures_util::FutureExt as _;
+        let scoped = Scoped::new(9, async { panic!("expected by this test") });
+        assert!(std::panic::AssertUnwindSafe(scoped).catch_unwind().await.is_err());
+        assert!(!Scope::is_inside(9));
+    }
+}

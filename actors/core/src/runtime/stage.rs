@@ -1,0 +1,284 @@
+//! The one generic actor, and what it runs.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use greenroom_protocol::{BoxFuture, Error};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
+
+use super::live::{Live, LiveCount};
+use super::mailbox::Mailbox;
+use super::node::{Fault, Node, Outcome};
+use super::slot::{Lease, Slot};
+
+/// Items that a stage takes from its mailbox at once. Between two batches, stop requests and
+/// supervision get their turn.
+const BATCH: usize = 64;
+
+/// An item that broke its stage this often is set aside.
+const QUARANTINE_AFTER: u32 = 2;
+
+/// What travels through `ractor`'s own mailbox: never data.
+#[derive(Debug)]
+pub enum Control {
+    /// There may be work.
+    Wake,
+    /// Break on purpose (testing).
+    Inject(Fault),
+}
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for Control {}
+
+/// What one actor of the tree does.
+///
+/// A stage's file holds its items, its state and one method an item. It sees no wake-ups, leases
+/// or restarts. Its state survives the actor: whatever the stage keeps in `self` across an
+/// `.await` must still make sense when the future of [`run`](Self::run) is dropped there.
+pub trait Stage: Send + 'static {
+    /// What waits in the mailbox.
+    type Item: Send + 'static;
+
+    /// Works on the inbox. Returns when the batch is used up, or earlier to let control messages
+    /// pass. Dropped at any `.await` when the actor is killed; then called again.
+    fn run(&mut self, inbox: &mut Inbox<Self::Item>) -> impl Future<Output = Flow> + Send;
+
+    /// Takes over an item during which this stage panicked twice, so that whoever waits for it
+    /// gets an error. Must not panic.
+    fn quarantine(&mut self, item: Self::Item);
+}
+
+/// How a stage goes on.
+#[derive(Debug)]
+pub enum Flow {
+    /// The batch is used up: wake me when there is more.
+    Idle,
+    /// Call me again soon, there may be more to do.
+    Again,
+    /// The stage's work is complete; it is not restarted.
+    Finished,
+    /// The stage cannot go on, and a restart would not help.
+    Failed(Error),
+}
+
+/// The items at hand, part of the leased state.
+///
+/// Pure stages use [`begin`](Self::begin) and [`commit`](Self::commit): an item stays at the
+/// front until its effects are done, so a panic in between repeats it. Stages whose work must not
+/// be repeated, such as user handlers, [`take`](Self::take) it first.
+pub struct Inbox<T> {
+    batch: VecDeque<T>,
+    mailbox: Mailbox<T>,
+    /// Set between `begin` and `commit`.
+    working: bool,
+    /// Deaths on the front item.
+    attempts: u32,
+    /// A panic that a test ordered for the middle of the next item.
+    fault: bool,
+}
+
+impl<T> Inbox<T> {
+    fn new(mailbox: Mailbox<T>) -> Self {
+        Self { batch: VecDeque::new(), mailbox, working: false, attempts: 0, fault: false }
+    }
+
+    /// An inbox around given items, for testing a stage without a runtime.
+    pub fn of(items: impl IntoIterator<Item = T>) -> Self {
+        Self { batch: items.into_iter().collect(), ..Self::new(Mailbox::new()) }
+    }
+
+    /// The item at the front, which stays there until [`commit`](Self::commit).
+    #[inline]
+    pub fn begin(&mut self) -> Option<&mut T> {
+        if self.batch.is_empty() {
+            return None;
+        }
+        self.working = true;
+        if self.fault {
+            self.fault = false;
+            panic!("fault injected in the middle of an item");
+        }
+        self.batch.front_mut()
+    }
+
+    /// Ends the work on the front item and hands it over.
+    #[inline]
+    pub fn commit(&mut self) -> Option<T> {
+        self.working = false;
+        self.attempts = 0;
+        self.batch.pop_front()
+    }
+
+    /// The front item by value: from now on it is the stage's, and never repeated.
+    #[inline]
+    pub fn take(&mut self) -> Option<T> {
+        self.attempts = 0;
+        self.batch.pop_front()
+    }
+
+    /// Looks at the front item without starting on it.
+    #[must_use]
+    pub fn front(&self) -> Option<&T> {
+        self.batch.front()
+    }
+
+    /// Moves more items from the mailbox into the batch.
+    #[inline]
+    pub fn refill(&mut self) {
+        if self.batch.len() < BATCH {
+            self.mailbox.take(&mut self.batch, BATCH);
+        }
+    }
+
+    /// Items taken from the mailbox and not yet worked on.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// Whether nothing is at hand.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+}
+
+impl<T> fmt::Debug for Inbox<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("at_hand", &self.batch.len()).finish_non_exhaustive()
+    }
+}
+
+/// What is leased: the stage and its inbox.
+struct Core<S: Stage> {
+    stage: S,
+    inbox: Inbox<S::Item>,
+}
+
+/// A place in the tree: everything that is needed to start the stage's actor again and again.
+pub struct Seat<S: Stage> {
+    slot: Slot<Core<S>>,
+    mailbox: Mailbox<S::Item>,
+    node: Arc<Node>,
+    live: LiveCount,
+}
+
+impl<S: Stage> Seat<S> {
+    /// A seat for this stage, reading this mailbox, shown in the tree as this node.
+    pub fn new(stage: S, mailbox: Mailbox<S::Item>, node: Arc<Node>, live: LiveCount) -> Self {
+        let probe = mailbox.clone();
+        node.observe(move || (probe.depth(), probe.age()));
+        let core = Core { stage, inbox: Inbox::new(mailbox.clone()) };
+        Self { slot: Slot::new(core), mailbox, node, live }
+    }
+
+    /// The place in the tree.
+    #[must_use]
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Starts an incarnation below `supervisor`.
+    pub fn spawn(&self, supervisor: ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> {
+        let seat = self.clone();
+        Box::pin(async move {
+            let node = seat.node.clone();
+            let (actor, _join) = Actor::spawn_linked(None, StageActor(PhantomData), seat, supervisor).await?;
+            let cell = actor.get_cell();
+            node.started(actor);
+            Ok(cell)
+        })
+    }
+}
+
+impl<S: Stage> Clone for Seat<S> {
+    fn clone(&self) -> Self {
+        Self {
+            slot: self.slot.clone(),
+            mailbox: self.mailbox.clone(),
+            node: self.node.clone(),
+            live: self.live.clone(),
+        }
+    }
+}
+
+impl<S: Stage> fmt::Debug for Seat<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("node", &self.node.path()).finish_non_exhaustive()
+    }
+}
+
+/// The generic actor. Owns nothing; leases the core from its seat.
+struct StageActor<S>(PhantomData<fn() -> S>);
+
+/// The state of one incarnation. Dropping it, in whatever way the actor ends, returns the lease.
+struct Incarnation<S: Stage> {
+    core: Lease<Core<S>>,
+    mailbox: Mailbox<S::Item>,
+    node: Arc<Node>,
+    _live: Live,
+}
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl<S: Stage> Actor for StageActor<S> {
+    type Msg = Control;
+    type State = Incarnation<S>;
+    type Arguments = Seat<S>;
+
+    async fn pre_start(&self, me: ActorRef<Control>, seat: Seat<S>) -> Result<Incarnation<S>, ActorProcessingErr> {
+        let mut core = seat.slot.lease().await?;
+        let Core { stage, inbox } = &mut *core;
+        if std::mem::take(&mut inbox.working) {
+            inbox.attempts += 1;
+            if inbox.attempts >= QUARANTINE_AFTER
+                && let Some(item) = inbox.commit()
+            {
+                tracing::error!(actor = seat.node.path(), "an item broke its actor twice and was set aside");
+                stage.quarantine(item);
+            }
+        }
+        seat.mailbox.attach(me.clone());
+        me.cast(Control::Wake)?;
+        Ok(Incarnation { core, mailbox: seat.mailbox, node: seat.node, _live: seat.live.enter() })
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<Control>,
+        message: Control,
+        state: &mut Incarnation<S>,
+    ) -> Result<(), ActorProcessingErr> {
+        let Core { stage, inbox } = &mut *state.core;
+        match message {
+            Control::Wake => {}
+            Control::Inject(Fault::Panic) => panic!("fault injected between two items"),
+            Control::Inject(Fault::PanicInside) => {
+                inbox.fault = true;
+                return Ok(());
+            }
+            Control::Inject(Fault::Stall(time)) => {
+                tokio::time::sleep(time).await;
+                return Ok(());
+            }
+        }
+        inbox.refill();
+        match stage.run(inbox).await {
+            Flow::Idle if inbox.is_empty() && !state.mailbox.has_more() => {}
+            Flow::Idle | Flow::Again => me.cast(Control::Wake)?,
+            Flow::Finished => state.finish(&me, Outcome::Finished),
+            Flow::Failed(error) => state.finish(&me, Outcome::Failed(error)),
+        }
+        Ok(())
+    }
+}
+
+impl<S: Stage> Incarnation<S> {
+    /// Records the outcome where it survives the actor, then ends it. The reason of a stop is
+    /// lossy in `ractor` (the first stop wins), so it carries nothing.
+    fn finish(&self, me: &ActorRef<Control>, outcome: Outcome) {
+        self.node.set_outcome(outcome);
+        me.stop(None);
+    }
+}
