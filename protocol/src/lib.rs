@@ -2,6 +2,7 @@
 //! envelopes and the state machines of a connection. No runtime, no clock, no I/O.
 
 mod channel;
+mod codec;
 mod dialect;
 mod error;
 mod frame;
@@ -14,7 +15,7 @@ pub mod pending;
 mod raw;
 mod role;
 mod scan;
-mod schema_impls;
+pub mod schema;
 mod slow;
 mod span;
 mod successor;
@@ -22,7 +23,11 @@ mod view;
 
 pub use agent_client_protocol_schema as schema_crate;
 
+pub use greenroom_derive::{JsonRpcNotification, JsonRpcRequest, JsonRpcResponse};
+
 pub use channel::{BoxFuture, Channel, ConnectionDriver};
+#[doc(hidden)]
+pub use codec::read_params;
 pub use dialect::Dialect;
 pub use error::{
     CONNECTION_TERMINATED_REASON, Error, ErrorCode, INCOMING_TRANSPORT_CLOSED_REASON, Origin, Result,
@@ -31,7 +36,7 @@ pub use error::{
 pub use frame::{Frame, FrameKind, Malformed};
 pub use id::{RawId, RequestId, request_id};
 pub use message::{
-    JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage, read_params,
+    JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage,
 };
 pub use outbound::{Outbound, quoted};
 pub use raw::{
@@ -42,3 +47,15 @@ pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;
 pub use successor::Successor;
+
+/// What the derive macros need; no part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+    pub use serde_json;
+
+    pub use crate::codec::{
+        expect_method, read_params, read_result, read_result_value, reread_params, result_value, write_params,
+        write_result,
+    };
+}
