@@ -1,6 +1,7 @@
 //! The nouns and rules of the Agent Client Protocol (ACP): frames, ids, errors, messages, proxy
 //! envelopes and the state machines of a connection. No runtime, no clock, no I/O.
 
+pub mod batch;
 mod channel;
 mod codec;
 mod dialect;
@@ -8,6 +9,7 @@ mod error;
 mod frame;
 mod id;
 pub mod limits;
+mod malformed;
 mod message;
 pub mod method;
 mod outbound;
@@ -35,6 +37,7 @@ pub use error::{
 };
 pub use frame::{Frame, FrameKind, Malformed};
 pub use id::{RawId, RequestId, request_id};
+pub use malformed::{ReplyLimit, malformed_reply};
 pub use message::{
     JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage,
 };
