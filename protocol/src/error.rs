@@ -197,7 +197,11 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.message.is_empty() { write!(f, "{}", i32::from(self.code))? } else { f.write_str(&self.message)? }
+        if self.message.is_empty() {
+            write!(f, "{}", i32::from(self.code))?
+        } else {
+            f.write_str(&self.message)?
+        }
         match &self.data {
             Some(data) => write!(f, ": {data:#}"),
             None => Ok(()),

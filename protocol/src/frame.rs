@@ -222,7 +222,8 @@ fn shape(text: &[u8], envelope: &Envelope) -> Result<FrameKind, &'static str> {
 
 /// Whether the JSON value is the version `"2.0"`, however it is spelled.
 fn is_version(text: &[u8]) -> bool {
-    text == br#""2.0""# || text.contains(&b'\\') && serde_json::from_slice::<Box<str>>(text).is_ok_and(|version| &*version == "2.0")
+    text == br#""2.0""#
+        || text.contains(&b'\\') && serde_json::from_slice::<Box<str>>(text).is_ok_and(|version| &*version == "2.0")
 }
 
 /// Whether the JSON value is an id: null, a string or an integer.

@@ -77,7 +77,19 @@ mod tests {
 
     #[test]
     fn spelling_is_kept_and_kinds_stay_apart() {
-        for text in ["1", "-1", "0", "\"1\"", "null", "1.5", "9007199254740993", "-0", "1e3", "\"a\\u0041\"", "99999999999999999999"] {
+        for text in [
+            "1",
+            "-1",
+            "0",
+            "\"1\"",
+            "null",
+            "1.5",
+            "9007199254740993",
+            "-0",
+            "1e3",
+            "\"a\\u0041\"",
+            "99999999999999999999",
+        ] {
             let id = RawId::from_json(text.as_bytes()).expect("utf-8");
             let mut out = Vec::new();
             id.write_json(&mut out);

@@ -21,9 +21,10 @@ impl Frame {
                 let entries: Option<Vec<_>> = self.entries().iter().map(Self::to_entry).collect();
                 match entries.and_then(TransportBatch::from_entries) {
                     Some(batch) => TransportFrame::Batch(batch),
-                    None => {
-                        self.as_malformed(malformed_error(ErrorCode::InvalidRequest, "a batch entry cannot be held as a value"))
-                    }
+                    None => self.as_malformed(malformed_error(
+                        ErrorCode::InvalidRequest,
+                        "a batch entry cannot be held as a value",
+                    )),
                 }
             }
             FrameKind::Malformed | FrameKind::Noise => self.as_malformed(self.refusal()),

@@ -43,7 +43,8 @@ fn an_error_that_was_changed_is_written_anew() {
 
 #[test]
 fn what_is_no_error_object_is_an_internal_error() {
-    for text in ["{}", "null", "[]", r#"{"code":"1","message":"m"}"#, r#"{"code":1}"#, r#"{"code":1.5,"message":"m"}"#] {
+    for text in ["{}", "null", "[]", r#"{"code":"1","message":"m"}"#, r#"{"code":1}"#, r#"{"code":1.5,"message":"m"}"#]
+    {
         let error = Error::from_wire(&raw(text)).expect_err(text);
         assert_eq!(error.code, ErrorCode::InternalError, "{text}");
     }
@@ -79,9 +80,8 @@ fn a_peer_cannot_imitate_a_local_failure() {
         assert!(!is_incoming_transport_closed(&spoof), "{spoof:?}");
         assert_eq!(spoof.origin(), Origin::Ordinary);
     }
-    let local = Error::internal_error()
-        .data(json!({ "reason": CONNECTION_TERMINATED_REASON }))
-        .with_origin(Origin::Terminated);
+    let local =
+        Error::internal_error().data(json!({ "reason": CONNECTION_TERMINATED_REASON })).with_origin(Origin::Terminated);
     assert!(is_connection_terminated(&local) && !is_incoming_transport_closed(&local));
     assert!(!is_connection_terminated(&Error::from_wire(&local.to_wire()).expect("an error object")));
     assert!(!serde_json::to_string(&local).expect("json").contains("origin"), "the mark does not travel");

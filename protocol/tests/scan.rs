@@ -31,14 +31,7 @@ fn reference(text: &[u8]) -> Option<HashMap<String, &str>> {
 
 fn members(envelope: &Envelope) -> [(&'static str, Span); 6] {
     let Envelope { version, id, method, params, result, error } = *envelope;
-    [
-        ("jsonrpc", version),
-        ("id", id),
-        ("method", method),
-        ("params", params),
-        ("result", result),
-        ("error", error),
-    ]
+    [("jsonrpc", version), ("id", id), ("method", method), ("params", params), ("result", result), ("error", error)]
 }
 
 /// Checks everything that must hold for any input whatsoever.
@@ -277,7 +270,8 @@ mod arbitrary {
         ];
         leaf.prop_recursive(6, 48, 6, move |inner| {
             let item = (space, inner.clone(), space).prop_map(|(a, value, b)| a + &value + &b);
-            let member = (space, string(), space, item.clone()).prop_map(|(a, name, b, value)| a + &name + &b + ":" + &value);
+            let member =
+                (space, string(), space, item.clone()).prop_map(|(a, name, b, value)| a + &name + &b + ":" + &value);
             prop_oneof![
                 vec(item, 0..6).prop_map(|items| format!("[{}]", items.join(","))),
                 vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(","))),
@@ -286,11 +280,7 @@ mod arbitrary {
     }
 
     fn string() -> impl Strategy<Value = String> {
-        let part = prop_oneof![
-            "[^\"\\\\\u{0}-\u{1f}]{0,30}",
-            r#"\\["\\/bfnrt]"#,
-            r"\\u[0-9a-fA-F]{4}",
-        ];
+        let part = prop_oneof!["[^\"\\\\\u{0}-\u{1f}]{0,30}", r#"\\["\\/bfnrt]"#, r"\\u[0-9a-fA-F]{4}",];
         vec(part, 0..4).prop_map(|parts| format!("\"{}\"", parts.concat()))
     }
 

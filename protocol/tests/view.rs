@@ -35,7 +35,9 @@ fn what_no_value_can_hold_keeps_its_text() {
         r#"{"jsonrpc":"2.0","id":1,"result":1e999}"#.to_owned(),
     ];
     for message in messages {
-        for text in [message.clone(), format!("[{message} ]"), format!(r#"[{{"jsonrpc":"2.0","method":"m"}},{message}]"#)] {
+        for text in
+            [message.clone(), format!("[{message} ]"), format!(r#"[{{"jsonrpc":"2.0","method":"m"}},{message}]"#)]
+        {
             let frame = Frame::parse(Bytes::from(text.clone()));
             let view = frame.to_transport_frame();
             assert!(matches!(view, TransportFrame::Malformed { .. }), "{text}");

@@ -123,7 +123,8 @@ fn bounds(input: &DeriveInput, krate: &TokenStream, response: Option<&Type>) -> 
     if input.generics.params.is_empty() {
         return Ok(clause);
     }
-    let whole = clause.get_or_insert_with(|| WhereClause { where_token: Default::default(), predicates: Default::default() });
+    let whole =
+        clause.get_or_insert_with(|| WhereClause { where_token: Default::default(), predicates: Default::default() });
     whole.predicates.push(syn::parse_quote! {
         Self: ::core::fmt::Debug
             + ::core::clone::Clone

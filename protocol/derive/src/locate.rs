@@ -20,7 +20,8 @@ pub(crate) fn traits_crate(given: Option<&Path>) -> syn::Result<TokenStream> {
             Err(_) => {}
         }
     }
-    let text = "found no crate with the message traits; add `greenroom` to the dependencies, or name it with `crate = path`";
+    let text =
+        "found no crate with the message traits; add `greenroom` to the dependencies, or name it with `crate = path`";
     Err(syn::Error::new(Span::call_site(), text))
 }
 

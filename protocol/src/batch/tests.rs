@@ -49,7 +49,16 @@ fn the_array_comes_once_and_only_when_everything_is_settled_and_dispatched() {
         (
             "a second completion changes nothing",
             2,
-            vec![Take, Settle(0, "a"), Settle(0, "again"), Dispatched, Take, Dispatched, Settle(0, "x"), Settle(1, "b")],
+            vec![
+                Take,
+                Settle(0, "a"),
+                Settle(0, "again"),
+                Dispatched,
+                Take,
+                Dispatched,
+                Settle(0, "x"),
+                Settle(1, "b"),
+            ],
             vec![(7, vec!["a", "b"])],
         ),
         (

@@ -121,11 +121,8 @@ impl<M: JsonRpcMessage> SuccessorMessage<M> {
     /// Hands the params of the envelope to `write`.
     fn write<T>(&self, write: impl FnOnce(&Written<'_>) -> Result<T>) -> Result<T> {
         let text = String::from_utf8(self.message.params_text()?).map_err(Error::into_internal_error)?;
-        let params = if text.is_empty() {
-            None
-        } else {
-            Some(RawValue::from_string(text).map_err(Error::into_internal_error)?)
-        };
+        let params =
+            if text.is_empty() { None } else { Some(RawValue::from_string(text).map_err(Error::into_internal_error)?) };
         write(&Written { method: self.message.method(), params: params.as_deref(), meta: self.meta.as_ref() })
     }
 }
