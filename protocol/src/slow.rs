@@ -120,10 +120,11 @@ fn shape_of_broken(text: &[u8]) -> Envelope {
                 let start = at;
                 at = end_of_string(text, at);
                 let rest = text.get(at..).unwrap_or_default().trim_ascii_start();
-                if depth == 1 && rest.first() == Some(&b':') {
-                    if let Some(slot) = envelope.slot(&text[start..at - 1]) {
-                        *slot = Span::new(start - 1, at);
-                    }
+                if depth == 1
+                    && rest.first() == Some(&b':')
+                    && let Some(slot) = envelope.slot(&text[start..at - 1])
+                {
+                    *slot = Span::new(start - 1, at);
                 }
             }
             _ => {}
