@@ -58,16 +58,22 @@ pub struct Error {
     pub message: String,
     /// Whatever else the sender wants to say.
     pub data: Option<Value>,
+    /// What never travels; out of line so that a `Result` stays small.
+    local: Option<Arc<Local>>,
+}
+
+#[derive(Clone, Default)]
+struct Local {
     origin: Origin,
     /// The error object exactly as it came from the wire, so that relays repeat it unchanged.
-    wire: Option<Arc<RawValue>>,
+    wire: Option<Box<RawValue>>,
 }
 
 impl Error {
     /// An error with any code.
     #[must_use]
     pub fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), data: None, origin: Origin::Ordinary, wire: None }
+        Self { code: code.into(), message: message.into(), data: None, local: None }
     }
 
     /// Replaces the data.
@@ -140,14 +146,14 @@ impl Error {
     /// Marks where the error was made.
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Self {
-        self.origin = origin;
+        Arc::make_mut(self.local.get_or_insert_default()).origin = origin;
         self
     }
 
     /// Where the error was made; always [`Origin::Ordinary`] for errors that came from a peer.
     #[must_use]
     pub fn origin(&self) -> Origin {
-        self.origin
+        self.local.as_ref().map_or(Origin::Ordinary, |local| local.origin)
     }
 
     /// Reads an error object from the wire, keeping its exact text for relays.
@@ -158,7 +164,7 @@ impl Error {
         let parsed: RawJsonRpcError = serde_json::from_str(raw.get())
             .map_err(|_| Self::internal_error().data("the peer's error object has no integer code or no message"))?;
         let mut error = parsed.into_acp_error();
-        error.wire = Some(Arc::from(raw.to_owned()));
+        error.local = Some(Arc::new(Local { origin: Origin::Ordinary, wire: Some(raw.to_owned()) }));
         Ok(error)
     }
 
@@ -166,10 +172,10 @@ impl Error {
     /// were changed since.
     #[must_use]
     pub fn to_wire(&self) -> Box<RawValue> {
-        if let Some(raw) = &self.wire
+        if let Some(raw) = self.local.as_ref().and_then(|local| local.wire.as_ref())
             && Self::from_wire(raw).is_ok_and(|unchanged| unchanged == *self)
         {
-            return (**raw).to_owned();
+            return raw.clone();
         }
         serde_json::value::to_raw_value(self).unwrap_or_else(|_| {
             // A `Value` always serialises; this keeps the promise without a panic all the same.
@@ -190,8 +196,8 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Error");
         out.field("code", &i32::from(self.code)).field("message", &self.message).field("data", &self.data);
-        if self.origin != Origin::Ordinary {
-            out.field("origin", &self.origin);
+        if self.origin() != Origin::Ordinary {
+            out.field("origin", &self.origin());
         }
         out.finish()
     }
@@ -268,7 +274,7 @@ impl<'de> Deserialize<'de> for Error {
 /// False for an error that a peer sent, whatever data it carries.
 #[must_use]
 pub fn is_incoming_transport_closed(error: &Error) -> bool {
-    error.origin == Origin::IncomingClosed
+    error.origin() == Origin::IncomingClosed
 }
 
 /// Whether a request failed because the local connection ended.
@@ -276,5 +282,5 @@ pub fn is_incoming_transport_closed(error: &Error) -> bool {
 /// False for an error that a peer sent, whatever data it carries.
 #[must_use]
 pub fn is_connection_terminated(error: &Error) -> bool {
-    error.origin == Origin::Terminated
+    error.origin() == Origin::Terminated
 }

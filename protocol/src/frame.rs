@@ -132,7 +132,7 @@ impl Frame {
         if let Some(Detail::Method(decoded)) = self.detail.as_deref() {
             return decoded;
         }
-        if !self.envelope.method.is_present() {
+        if !matches!(self.kind, FrameKind::Request | FrameKind::Notification) {
             return "";
         }
         // The scanner checked that the text is UTF-8 and that the method has no escape.
@@ -190,7 +190,7 @@ impl fmt::Debug for Frame {
 
 /// The kind of an object with these members, or what is wrong with it.
 fn shape(text: &[u8], envelope: &Envelope) -> Result<FrameKind, &'static str> {
-    if envelope.version.of(text) != br#""2.0""# {
+    if !is_version(envelope.version.of(text)) {
         return Err("member jsonrpc must be \"2.0\"");
     }
     let id = envelope.id.of(text);
@@ -220,10 +220,18 @@ fn shape(text: &[u8], envelope: &Envelope) -> Result<FrameKind, &'static str> {
     }
 }
 
+/// Whether the JSON value is the version `"2.0"`, however it is spelled.
+fn is_version(text: &[u8]) -> bool {
+    text == br#""2.0""#
+        || text.contains(&b'\\') && serde_json::from_slice::<Box<str>>(text).is_ok_and(|version| &*version == "2.0")
+}
+
 /// Whether the JSON value is an id: null, a string or an integer.
 fn is_id(text: &[u8]) -> bool {
     match text.first() {
-        Some(b'"' | b'n') => true,
+        Some(b'n') => true,
+        // An escape may stand for half a character, which no string can hold.
+        Some(b'"') => memchr::memchr(b'\\', text).is_none() || request_id(text).is_some(),
         Some(b'-' | b'0'..=b'9') => request_id(text).is_some(),
         _ => false,
     }

@@ -1,12 +1,15 @@
 //! The nouns and rules of the Agent Client Protocol (ACP): frames, ids, errors, messages, proxy
 //! envelopes and the state machines of a connection. No runtime, no clock, no I/O.
 
+pub mod batch;
 mod channel;
+mod codec;
 mod dialect;
 mod error;
 mod frame;
 mod id;
 pub mod limits;
+mod malformed;
 mod message;
 pub mod method;
 mod outbound;
@@ -14,7 +17,7 @@ pub mod pending;
 mod raw;
 mod role;
 mod scan;
-mod schema_impls;
+pub mod schema;
 mod slow;
 mod span;
 mod successor;
@@ -22,7 +25,11 @@ mod view;
 
 pub use agent_client_protocol_schema as schema_crate;
 
+pub use greenroom_derive::{JsonRpcNotification, JsonRpcRequest, JsonRpcResponse};
+
 pub use channel::{BoxFuture, Channel, ConnectionDriver};
+#[doc(hidden)]
+pub use codec::read_params;
 pub use dialect::Dialect;
 pub use error::{
     CONNECTION_TERMINATED_REASON, Error, ErrorCode, INCOMING_TRANSPORT_CLOSED_REASON, Origin, Result,
@@ -30,7 +37,12 @@ pub use error::{
 };
 pub use frame::{Frame, FrameKind, Malformed};
 pub use id::{RawId, RequestId, request_id};
+<<<<<<< HEAD
 pub use message::{JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage, read_params};
+=======
+pub use malformed::{ReplyLimit, malformed_reply};
+pub use message::{JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage};
+>>>>>>> helper-a
 pub use outbound::{Outbound, quoted};
 pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,
@@ -40,3 +52,15 @@ pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;
 pub use successor::Successor;
+
+/// What the derive macros need; no part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use serde;
+    pub use serde_json;
+
+    pub use crate::codec::{
+        expect_method, read_params, read_result, read_result_value, reread_params, result_value, write_params,
+        write_result,
+    };
+}

@@ -13,3 +13,9 @@ pub const FAST_DEPTH: usize = 256;
 ///
 /// Two peers that answer each other's errors could otherwise go on for ever.
 pub const MALFORMED_REPLIES_PER_MINUTE: u32 = 60;
+
+/// Entries that a batch may have, in messages. A longer one is refused as a whole.
+///
+/// An entry can be two bytes on the wire and hundreds in memory; without a limit one frame of
+/// [`MAX_FRAME`] could claim gigabytes. Real batches have a handful of entries.
+pub const MAX_BATCH_ENTRIES: usize = 65_536;

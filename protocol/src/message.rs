@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::codec;
 use crate::error::{Error, Result};
 
 /// A request or notification type: it knows its method and how to read its params.
@@ -36,8 +36,7 @@ pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
     /// # Errors
     /// As [`parse_message`](Self::parse_message).
     fn parse_params(method: &str, params: &str) -> Result<Self> {
-        let value: Value =
-            serde_json::from_str(params).map_err(|error| Error::invalid_params().data(error.to_string()))?;
+        let value: Value = codec::read_params(params)?;
         Self::parse_message(method, &value)
     }
 
@@ -46,15 +45,31 @@ pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
     /// # Errors
     /// When the params cannot be serialised.
     fn params_text(&self) -> Result<Vec<u8>> {
-        let untyped = self.to_untyped_message()?;
-        if untyped.params.is_null() {
-            return Ok(Vec::new());
-        }
-        serde_json::to_vec(&untyped.params).map_err(Error::into_internal_error)
+        codec::write_params(&self.to_untyped_message()?.params)
     }
 }
 
 /// A message that is answered.
+///
+/// The derive macro of the same name implements it together with [`JsonRpcMessage`]:
+///
+/// ```
+/// use greenroom_protocol::{JsonRpcMessage, JsonRpcRequest, JsonRpcResponse};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcRequest)]
+/// #[request(method = "_acme/search", response = Page<T>)]
+/// struct Search<T> {
+///     filter: T,
+/// }
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, JsonRpcResponse)]
+/// struct Page<T> {
+///     items: Vec<T>,
+/// }
+///
+/// assert_eq!(Search { filter: 1 }.method(), "_acme/search");
+/// ```
 pub trait JsonRpcRequest: JsonRpcMessage {
     /// The type of a successful answer.
     type Response: JsonRpcResponse;
@@ -82,8 +97,7 @@ pub trait JsonRpcResponse: 'static + Debug + Sized + Send + Clone {
     /// # Errors
     /// As [`from_value`](Self::from_value).
     fn from_text(method: &str, text: &str) -> Result<Self> {
-        let value = serde_json::from_str(text).map_err(|error| Error::parse_error().data(error.to_string()))?;
-        Self::from_value(method, value)
+        Self::from_value(method, codec::read_result(text)?)
     }
 
     /// The JSON text of the result.
@@ -166,15 +180,3 @@ impl JsonRpcRequest for UntypedMessage {
 }
 
 impl JsonRpcNotification for UntypedMessage {}
-
-/// Reads params text as a type, for implementations of
-/// [`parse_params`](JsonRpcMessage::parse_params).
-///
-/// # Errors
-/// `-32602` with the reason as data.
-#[doc(hidden)]
-pub fn read_params<T: DeserializeOwned>(params: &str) -> Result<T> {
-    serde_json::from_str(params).map_err(|error| {
-        Error::invalid_params().data(serde_json::json!({ "error": error.to_string(), "phase": "deserialization" }))
-    })
-}

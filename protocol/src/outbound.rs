@@ -5,6 +5,7 @@
 //! messages together and writes large ones vectored.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use agent_client_protocol_schema::rpc::RequestId;
 use bytes::Bytes;
@@ -16,7 +17,9 @@ use crate::scan::Envelope;
 use crate::span::Span;
 
 /// One outgoing message: `head`, `body` and `tail` follow each other on the wire.
-#[derive(Clone, Debug, Default)]
+///
+/// `Debug` shows the length only, never content.
+#[derive(Clone, Default)]
 pub struct Outbound {
     head: Vec<u8>,
     body: Bytes,
@@ -32,12 +35,15 @@ impl Outbound {
         Self { head: Vec::new(), body: frame.text().clone(), tail: Cow::Borrowed(b"") }
     }
 
-    /// The frame with another id; every other byte stays.
+    /// The frame with another id; every other byte stays. A frame without an id is left as it is.
     #[must_use]
     pub fn with_id(frame: &Frame, id: &RawId) -> Self {
         // Ids usually stand near one end; whatever is shorter is copied, the rest is shared.
         let text = frame.text();
         let span = frame.envelope().id;
+        if !span.is_present() {
+            return Self::whole(frame);
+        }
         let (before, after) = (span.start(), text.len() - span.end());
         if before <= after {
             let mut head = Vec::with_capacity(before + 24);
@@ -161,6 +167,12 @@ impl Outbound {
     #[must_use]
     pub fn into_frame(self) -> Frame {
         Frame::parse(self.into_text())
+    }
+}
+
+impl fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbound").field("bytes", &self.len()).finish_non_exhaustive()
     }
 }
 

@@ -44,6 +44,8 @@ impl Envelope {
 /// Scans one JSON object. `None` means "take the slow path", not "invalid".
 #[must_use]
 pub fn scan(text: &[u8]) -> Option<Envelope> {
+    // Spans count in 32 bits.
+    u32::try_from(text.len()).ok()?;
     let mut envelope = Envelope::default();
     members(text, |name, value| match envelope.slot(name) {
         None => Some(()),

@@ -51,8 +51,9 @@ impl Span {
     }
 
     /// The span without its first and last byte: what stands between the quotes of a string.
+    /// Absent for a span that is too short to have both.
     #[must_use]
     pub const fn inner(self) -> Self {
-        Self { start: self.start + 1, end: self.end - 1 }
+        if self.end < self.start + 2 { Self::ABSENT } else { Self { start: self.start + 1, end: self.end - 1 } }
     }
 }

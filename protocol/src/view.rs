@@ -16,10 +16,15 @@ impl Frame {
     pub fn to_transport_frame(&self) -> TransportFrame {
         match self.kind() {
             FrameKind::Batch => {
-                let entries = self.entries().iter().map(Self::to_entry);
-                match TransportBatch::from_entries(entries) {
+                // An entry that no value can hold (nested too deeply, half a character) would be
+                // changed by the view; then the text as a whole is kept instead.
+                let entries: Option<Vec<_>> = self.entries().iter().map(Self::to_entry).collect();
+                match entries.and_then(TransportBatch::from_entries) {
                     Some(batch) => TransportFrame::Batch(batch),
-                    None => self.as_malformed(malformed_error(ErrorCode::InvalidRequest, "an empty batch")),
+                    None => self.as_malformed(malformed_error(
+                        ErrorCode::InvalidRequest,
+                        "a batch entry cannot be held as a value",
+                    )),
                 }
             }
             FrameKind::Malformed | FrameKind::Noise => self.as_malformed(self.refusal()),
@@ -51,19 +56,14 @@ impl Frame {
         }
     }
 
-    fn to_entry(&self) -> TransportBatchEntry {
-        let malformed = |error: Error| match serde_json::from_slice(self.text()) {
-            Ok(raw) => TransportBatchEntry::malformed(raw, error),
-            Err(_) => {
-                TransportBatchEntry::malformed(Value::String(String::from_utf8_lossy(self.text()).into_owned()), error)
-            }
-        };
-        if self.kind() == FrameKind::Malformed {
-            return malformed(self.refusal());
-        }
+    /// `None` when the entry cannot be held as a value.
+    fn to_entry(&self) -> Option<TransportBatchEntry> {
         match self.to_message() {
-            Ok(message) => TransportBatchEntry::Message(message),
-            Err(error) => malformed(error),
+            Ok(message) => Some(TransportBatchEntry::Message(message)),
+            Err(error) => {
+                let raw: Value = serde_json::from_slice(self.text()).ok()?;
+                Some(TransportBatchEntry::malformed(raw, error))
+            }
         }
     }
 
