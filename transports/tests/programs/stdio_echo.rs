@@ -10,13 +10,15 @@ use greenroom_transports::Stdio;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let modes: Vec<_> = std::env::args().skip(1).collect();
+    let chosen = |mode: &str| modes.iter().any(|given| given == mode);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(echo(&std::env::args().nth(1).unwrap_or_default()))
+    runtime.block_on(echo(chosen("--once"), chosen("--again")))
 }
 
-async fn echo(mode: &str) -> Result<(), Box<dyn Error>> {
+async fn echo(once: bool, again: bool) -> Result<(), Box<dyn Error>> {
     let (mut reader, mut writer) = Stdio::new().into_ends()?;
-    if mode == "--again" {
+    if again {
         let refused = Stdio::new().into_ends().err().map(|error| error.to_string());
         eprintln!("{}", refused.unwrap_or_else(|| "a second one was opened".into()));
     }
@@ -28,13 +30,13 @@ async fn echo(mode: &str) -> Result<(), Box<dyn Error>> {
         }
         writer.write_all(&buffer[..length]).await?;
         writer.flush().await?;
-        if mode == "--once" {
+        if once {
             break;
         }
     }
     writer.shutdown().await?;
     drop((reader, writer));
-    if mode == "--again" {
+    if again {
         eprintln!("{}", Stdio::new().into_ends().map_or_else(|error| error.to_string(), |_| "opened again".into()));
     }
     Ok(())
