@@ -149,6 +149,16 @@ async fn a_failure_names_program_status_and_the_end_of_stderr() {
     assert_eq!((exit.success, exit.requested, exit.stderr_tail.as_str()), (false, false, "one\ntwo 中\n"));
 }
 
+/// The driver looks for the first time when the process has ended: everything is still in the pipe.
+#[tokio::test]
+async fn what_was_written_just_before_the_exit_is_not_lost() {
+    let process = bash("seq 1 10000 >&2; echo last >&2; exit 3").start().unwrap();
+    until_gone(process.id).await;
+    process.driver.await.unwrap_err();
+    let tail = known(&process.exit).stderr_tail;
+    assert!(tail.starts_with("1\n2\n") && tail.ends_with("\n10000\nlast\n"), "{} bytes", tail.len());
+}
+
 #[tokio::test]
 async fn a_success_that_nobody_asked_for_is_no_failure() {
     let process = bash("exit 0").start().unwrap();

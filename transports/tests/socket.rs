@@ -30,10 +30,14 @@ async fn unix_sockets_carry_both_directions() {
 async fn tcp_connections_carry_both_directions_without_delay() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = Socket::connect_tcp(listener.local_addr().unwrap()).await.unwrap();
-    let (far, _) = listener.accept().await.unwrap();
-    half_close(near, Socket::tcp(far).unwrap()).await;
-    let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    assert!(!stream.nodelay().unwrap());
+    let far = listener.accept().await.unwrap().0.into_std().unwrap();
+    // A second handle on the same socket, to see its options.
+    let options = far.try_clone().unwrap();
+    assert!(!options.nodelay().unwrap());
+    let far = Socket::tcp(TcpStream::from_std(far).unwrap()).unwrap();
+    assert!(options.nodelay().unwrap());
+    drop(options);
+    half_close(near, far).await;
 }
 
 #[tokio::test]
