@@ -19,8 +19,9 @@ use lease::{Held, Lease};
 
 /// A connection over this process's own stdin and stdout.
 ///
-/// Pipes and sockets are read and written by the runtime's own event loop; terminals, files and
-/// devices by two threads that never keep the process from ending. Only one `Stdio` may be open at
+/// Pipes and sockets are read and written by the runtime's own event loop; terminals, files,
+/// devices and whatever is stderr at the same time (`2>&1`) by threads that never keep the process
+/// from ending. Only one `Stdio` may be open at
 /// a time. As long as it is, nothing else should read stdin or print to stdout; child processes
 /// should not inherit them.
 ///

@@ -61,8 +61,8 @@ impl Pipes {
 #[test]
 fn pipes_are_non_blocking_while_in_use_and_restored_after() {
     let mut pipes = Pipes::new();
-    let child = pipes.echo(&[], Stdio::inherit());
     assert!(!is_nonblocking(&pipes.child_stdin) && !is_nonblocking(&pipes.child_stdout));
+    let child = pipes.echo(&[], Stdio::inherit());
     exchange(&mut pipes.to_child, &mut pipes.from_child);
     assert!(is_nonblocking(&pipes.child_stdin) && is_nonblocking(&pipes.child_stdout));
     drop(pipes.to_child);
@@ -98,6 +98,16 @@ fn one_socket_can_be_both_directions() {
     let mut line = String::new();
     BufReader::new(reader).read_line(&mut line).unwrap();
     assert_eq!(line, "still open\n");
+}
+
+#[test]
+fn a_pipe_that_is_stderr_too_keeps_its_mode() {
+    let mut pipes = Pipes::new();
+    let child = pipes.echo(&[], pipes.child_stdout.try_clone().unwrap().into());
+    exchange(&mut pipes.to_child, &mut pipes.from_child);
+    assert!(is_nonblocking(&pipes.child_stdin) && !is_nonblocking(&pipes.child_stdout));
+    drop(pipes.to_child);
+    assert_success(child);
 }
 
 #[test]

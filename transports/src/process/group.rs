@@ -51,12 +51,12 @@ pub(super) fn start(mut command: Command) -> io::Result<(Group, StdinPipe, Stdou
     Ok((group, stdin, stdout, stderr))
 }
 
-/// Reads without waiting. An error when the pipe is empty.
+/// Reads what the exited child left in the pipe. An error when it is empty.
 ///
 /// Asks the kernel, not the event loop: right after an exit the loop may not have seen yet that
 /// the pipe is readable.
-pub(super) fn read_now(pipe: &StderrPipe, buffer: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::io::read(pipe, buffer)?)
+pub(super) async fn read_rest(pipe: &mut StderrPipe, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(&*pipe, buffer)?)
 }
 
 impl Group {

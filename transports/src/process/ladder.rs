@@ -87,7 +87,7 @@ impl Watch {
         let rung = if requested { self.climb().await? } else { Rung::OwnExit };
         // Now, while the unreaped child reserves the id of the group.
         self.group.terminate();
-        self.stderr.drain_now();
+        self.stderr.drain_rest().await;
         let status = self.group.reap().map_err(|failure| self.lost(&failure))?;
         let exit = Exit {
             program: self.program.clone(),

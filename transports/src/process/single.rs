@@ -2,7 +2,9 @@
 
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 /// Writes to the child's stdin.
@@ -11,6 +13,9 @@ pub(super) type StdinPipe = ChildStdin;
 pub(super) type StdoutPipe = ChildStdout;
 /// Reads the child's stderr.
 pub(super) type StderrPipe = ChildStderr;
+
+/// How long a full pipe may take to show that it is one.
+const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// The child. Dropping it ends it at once.
 pub(super) struct Group {
@@ -32,9 +37,13 @@ pub(super) fn start(command: Command) -> io::Result<(Group, StdinPipe, StdoutPip
     Ok((Group { child, id, status: None }, stdin, stdout, stderr))
 }
 
-/// Always an error: these pipes cannot be read without waiting.
-pub(super) fn read_now(_pipe: &StderrPipe, _buffer: &mut [u8]) -> io::Result<usize> {
-    Err(io::ErrorKind::WouldBlock.into())
+/// Reads what the exited child left in the pipe. An error when it seems to be empty: these pipes
+/// cannot be asked, only waited for.
+pub(super) async fn read_rest(pipe: &mut StderrPipe, buffer: &mut [u8]) -> io::Result<usize> {
+    match tokio::time::timeout(LAST_WORDS, pipe.read(buffer)).await {
+        Ok(result) => result,
+        Err(_) => Err(io::ErrorKind::WouldBlock.into()),
+    }
 }
 
 impl Group {

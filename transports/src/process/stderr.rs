@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use greenroom_actors::link::{LineDirection, LineTap};
 use tokio::io::AsyncReadExt;
 
-use super::group::{StderrPipe, read_now};
+use super::group::{StderrPipe, read_rest};
 
 /// Bytes of stderr that are kept: enough for a long backtrace.
 pub(super) const LIMIT: usize = 64 * 1024;
@@ -95,11 +95,12 @@ impl Stderr {
         std::future::pending().await
     }
 
-    /// Reads what is in the pipe, without waiting: all that the exited process wrote is in there.
-    pub(super) fn drain_now(&mut self) {
+    /// Reads what is in the pipe: all that the exited process wrote is in there. Does not wait for
+    /// its end, since others may have it open.
+    pub(super) async fn drain_rest(&mut self) {
         for _ in 0..LAST_READS {
-            let Some(pipe) = &self.pipe else { return };
-            match read_now(pipe, &mut self.buffer) {
+            let Some(pipe) = &mut self.pipe else { return };
+            match read_rest(pipe, &mut self.buffer).await {
                 Ok(0) => return self.ended(),
                 Ok(length) => self.keep(length),
                 // Empty, or broken; either way nothing is left to read.

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 
 use greenroom_actors::link::{ByteReader, ByteWriter};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
@@ -31,13 +31,19 @@ impl Drop for SavedFlags {
 enum Kind {
     Pipe,
     Socket,
-    /// A terminal, a file, a device: the event loop cannot wait for these.
+    /// A terminal, a file, a device: the event loop cannot wait for these, or must not.
     Other,
 }
 
 impl Kind {
-    fn of(fd: &OwnedFd) -> io::Result<Self> {
-        Ok(match FileType::from_raw_mode(fstat(fd)?.st_mode) {
+    fn of(fd: &OwnedFd, stderr: Option<&Stat>) -> io::Result<Self> {
+        let stat = fstat(fd)?;
+        // Whoever prints to stderr does not expect non-blocking mode: the print macros panic when
+        // a pipe is full. So a file that is stderr too (`2>&1`) is left in its mode.
+        if stderr.is_some_and(|stderr| (stderr.st_dev, stderr.st_ino) == (stat.st_dev, stat.st_ino)) {
+            return Ok(Self::Other);
+        }
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
             FileType::Fifo => Self::Pipe,
             FileType::Socket => Self::Socket,
             _ => Self::Other,
@@ -49,7 +55,8 @@ impl Kind {
 pub(super) fn open() -> io::Result<(ByteReader, ByteWriter, SavedFlags)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
-    let (input_kind, output_kind) = (Kind::of(&input)?, Kind::of(&output)?);
+    let stderr = fstat(io::stderr()).ok();
+    let (input_kind, output_kind) = (Kind::of(&input, stderr.as_ref())?, Kind::of(&output, stderr.as_ref())?);
     // Both before either changes: the two may be one open file.
     let mut saved = SavedFlags::default();
     for (fd, kind) in [(&input, input_kind), (&output, output_kind)] {
