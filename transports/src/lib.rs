@@ -1,0 +1,31 @@
+//! Everything that turns bytes of the outside world into a [`Link`] of a connection.
+//!
+//! - [`ByteStreams`] and [`Lines`]: any reader, writer, stream or sink.
+//! - [`Stdio`] (feature `stdio`): the stdin and stdout of this process.
+//! - [`AcpAgent`] (feature `process`): an agent that runs as a child process.
+//! - [`Socket`] (feature `socket`): Unix and TCP sockets.
+//!
+//! On the wire, every message is one line of JSON that ends with a line feed. The actors that
+//! read and write those lines live below this crate; here are only the adapters, which own file
+//! descriptors and processes and give them back when they are dropped.
+
+mod byte_streams;
+mod lines;
+#[cfg(feature = "process")]
+mod process;
+#[cfg(feature = "socket")]
+mod socket;
+#[cfg(feature = "stdio")]
+mod stdio;
+#[cfg(all(feature = "socket", unix))]
+mod unix_socket;
+
+pub use byte_streams::ByteStreams;
+pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, LineTap, Link};
+pub use lines::Lines;
+#[cfg(feature = "process")]
+pub use process::{AcpAgent, AcpAgentConfig, AgentProcess, Ladder, Rung};
+#[cfg(feature = "socket")]
+pub use socket::Socket;
+#[cfg(feature = "stdio")]
+pub use stdio::Stdio;

@@ -1,0 +1,18 @@
+//! An agent that runs as a child process: how it is started, watched and ended.
+
+mod agent;
+mod config;
+#[cfg(unix)]
+mod group;
+#[cfg(not(unix))]
+#[path = "process/single.rs"]
+mod group;
+mod ladder;
+mod spawn;
+mod stderr;
+mod words;
+
+pub use agent::AcpAgent;
+pub use config::AcpAgentConfig;
+pub use ladder::{Ladder, Rung};
+pub use spawn::AgentProcess;
