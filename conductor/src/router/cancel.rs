@@ -18,8 +18,10 @@ struct Cancel<'a> {
 impl Router {
     /// A cancellation from this hop, plain or wrapped.
     pub(super) fn cancel(&mut self, from: usize, params: &[u8], out: &mut Vec<Action>) {
-        let found = serde_json::from_slice::<Cancel<'_>>(params)
-            .ok()
+        // Serde would read an array as a struct, by position.
+        let object = params.starts_with(b"{").then_some(params);
+        let found = object
+            .and_then(|params| serde_json::from_slice::<Cancel<'_>>(params).ok())
             .and_then(|cancel| RawId::from_json(cancel.id.get().as_bytes()))
             .and_then(|id| self.links.find(from, &id));
         let Some((to, id)) = found else {

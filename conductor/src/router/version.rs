@@ -22,7 +22,8 @@ impl Version {
     /// Finds the version in the params or the result of an initialize. `None` when it is absent,
     /// occurs twice or is no integer within 0..=65535.
     pub(super) fn find(text: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(text).ok()?;
+        // Serde would read an array as a struct, by position.
+        let text = std::str::from_utf8(text).ok().filter(|text| text.starts_with('{'))?;
         let found = serde_json::from_str::<Versioned<'_>>(text).ok()?.version.get();
         let start = found.as_ptr() as usize - text.as_ptr() as usize;
         Some(Self { number: found.parse().ok()?, span: Span::new(start, start + found.len()) })
