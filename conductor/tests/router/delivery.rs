@@ -161,8 +161,8 @@ fn broken_input_is_answered_where_it_came_from() {
         refused(&bench.feed(hop, r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#), name, "null", -32600);
         refused(&bench.feed(hop, "[]"), name, "null", -32600);
         let response = format!("drop: {}", dropped::MALFORMED_RESPONSE);
-        assert_eq!(bench.feed(hop, r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#), [response.clone()]);
-        assert_eq!(bench.feed(hop, r#"{"jsonrpc":"2.0","result":1"#), [response]);
+        assert_eq!(bench.feed(hop, r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#), [&response[..]]);
+        assert_eq!(bench.feed(hop, r#"{"jsonrpc":"2.0","result":1"#), [&response[..]]);
         assert_eq!(bench.feed(hop, "Welcome back"), [format!("drop: {}", dropped::NOISE)]);
     }
     assert_eq!(bench.feed(Component(2), &notice("a", "{}")), [format!("drop: {}", dropped::UNKNOWN_HOP)]);

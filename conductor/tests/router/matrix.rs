@@ -64,7 +64,7 @@ fn requests_and_their_answers_pass_both_ways() {
         for (method, answer) in [("x/ok", None), ("x/fail", Some(EXTENDED))] {
             for (id, params) in IDS.iter().flat_map(|id| PARAMS.map(|params| (id, params))) {
                 let arrives = if params == "null" { "" } else { params };
-                network.from_left(call(Some(id), method, params));
+                network.left_sends(call(Some(id), method, params));
                 network.drain();
                 // Null and absent params are the same; which of both arrives depends on the hops.
                 let seen = network.right.seen.pop().expect("a request").replace(" null", " ");
@@ -72,7 +72,7 @@ fn requests_and_their_answers_pass_both_ways() {
                 let expected = answer.unwrap_or(if arrives.is_empty() { "null" } else { params });
                 assert_eq!(network.left.answers.remove(*id), Some(vec![expected.to_owned()]), "{name} {id} {params}");
 
-                network.from_right(Some(id), method, params);
+                network.right_calls(Some(id), method, params);
                 network.drain();
                 let seen = network.left.seen.pop().expect("a request").replace(" null", " ");
                 assert_eq!(seen, format!("{method} {arrives}"), "{name}");
@@ -90,8 +90,8 @@ fn notifications_pass_both_ways_in_order() {
     for (name, mode, outer, dialects, version) in chains() {
         let mut network = initialized(mode, outer, &dialects, version);
         for (index, params) in PARAMS.iter().enumerate() {
-            network.from_left(call(None, &format!("n/{index}"), params));
-            network.from_right(None, &format!("n/{index}"), params);
+            network.left_sends(call(None, &format!("n/{index}"), params));
+            network.right_calls(None, &format!("n/{index}"), params);
         }
         network.drain();
         for seen in [&network.left.seen, &network.right.seen] {
@@ -109,20 +109,20 @@ fn cancels_pass_both_ways_once() {
     for (name, mode, outer, dialects, version) in chains() {
         let mut network = initialized(mode, outer, &dialects, version);
         for id in IDS {
-            network.from_left(call(Some(id), "x/wait", "{}"));
+            network.left_sends(call(Some(id), "x/wait", "{}"));
             network.drain();
-            network.cancel_from_left(id);
-            network.cancel_from_left(id);
+            network.left_cancels(id);
+            network.left_cancels(id);
             network.drain();
             assert_eq!(network.right.seen, ["x/wait {}", "cancel"], "{name} {id}");
             let cancelled = vec![r#"{"code":-32800,"message":"cancelled"}"#.to_owned()];
             assert_eq!(network.left.answers.remove(id), Some(cancelled.clone()), "{name} {id}");
             network.right.seen.clear();
 
-            network.from_right(Some(id), "x/wait", "{}");
+            network.right_calls(Some(id), "x/wait", "{}");
             network.drain();
-            network.cancel_from_right(id);
-            network.cancel_from_right(id);
+            network.right_cancels(id);
+            network.right_cancels(id);
             network.drain();
             assert_eq!(network.left.seen, ["x/wait {}", "cancel"], "{name} {id}");
             let answers = if mode == Mode::Agent { &mut network.right.answers } else { &mut network.left.answers };
@@ -139,11 +139,11 @@ fn answers_out_of_order_find_their_requests() {
     for (name, mode, outer, dialects, version) in chains() {
         let mut network = initialized(mode, outer, &dialects, version);
         for id in IDS {
-            network.from_left(call(Some(id), "x/wait", "{}"));
+            network.left_sends(call(Some(id), "x/wait", "{}"));
         }
         network.drain();
         for id in IDS.iter().rev() {
-            network.cancel_from_left(id);
+            network.left_cancels(id);
             network.drain();
             assert_eq!(network.left.answers.remove(*id).map(|answers| answers.len()), Some(1), "{name} {id}");
         }

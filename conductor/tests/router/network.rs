@@ -217,12 +217,12 @@ impl Network {
     }
 
     /// The left end sends this line as it is.
-    pub(crate) fn from_left(&mut self, line: String) {
+    pub(crate) fn left_sends(&mut self, line: String) {
         self.to_router[0].push_back(line);
     }
 
     /// The right end calls: plain as an agent, wrapped as what is beyond a nested chain.
-    pub(crate) fn from_right(&mut self, id: Option<&str>, method: &str, params: &str) {
+    pub(crate) fn right_calls(&mut self, id: Option<&str>, method: &str, params: &str) {
         let hop = self.right_hop();
         let line = match self.mode {
             Mode::Agent => call(id, method, params),
@@ -232,7 +232,7 @@ impl Network {
     }
 
     /// The right end cancels, the way its hop does.
-    pub(crate) fn cancel_from_right(&mut self, id: &str) {
+    pub(crate) fn right_cancels(&mut self, id: &str) {
         let (method, params) = cancel(id);
         let hop = self.right_hop();
         let line = match (self.mode, self.outer) {
@@ -242,7 +242,7 @@ impl Network {
         self.to_router[hop].push_back(line);
     }
 
-    pub(crate) fn cancel_from_left(&mut self, id: &str) {
+    pub(crate) fn left_cancels(&mut self, id: &str) {
         let (method, params) = cancel(id);
         self.to_router[0].push_back(call(None, method, &params));
     }

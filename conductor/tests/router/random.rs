@@ -78,7 +78,7 @@ impl Run {
             (0, side) if !self.asked[side].is_empty() => {
                 let place = self.dice.roll(self.asked[side].len());
                 let id = self.asked[side][place].clone();
-                if side == 0 { self.network.cancel_from_left(&id) } else { self.network.cancel_from_right(&id) }
+                if side == 0 { self.network.left_cancels(&id) } else { self.network.right_cancels(&id) }
             }
             (1, 0) => {
                 let entries: Vec<String> = (0..=self.dice.roll(3))
@@ -87,15 +87,15 @@ impl Run {
                         call(id.as_deref(), method, &params)
                     })
                     .collect();
-                self.network.from_left(format!("[{}]", entries.join(",")));
+                self.network.left_sends(format!("[{}]", entries.join(",")));
             }
             (_, 0) => {
                 let (id, method, params) = self.next_call(0);
-                self.network.from_left(call(id.as_deref(), method, &params));
+                self.network.left_sends(call(id.as_deref(), method, &params));
             }
             (_, side) => {
                 let (id, method, params) = self.next_call(side);
-                self.network.from_right(id.as_deref(), method, &params);
+                self.network.right_calls(id.as_deref(), method, &params);
             }
         }
     }
