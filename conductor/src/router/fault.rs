@@ -1,0 +1,29 @@
+//! The errors that a router answers by itself.
+
+use bytes::Bytes;
+use greenroom_protocol::{Error, INCOMING_TRANSPORT_CLOSED_REASON, Origin, Outbound, RawId};
+
+/// An error response.
+pub(super) fn answer(id: &RawId, error: &Error) -> Outbound {
+    let text: Box<str> = error.to_wire().into();
+    Outbound::error(id, Bytes::from(text.into_string()))
+}
+
+/// An error response to something whose id is unknown.
+pub(super) fn answer_unidentified(error: &Error) -> Outbound {
+    answer(&RawId::Text("null".into()), error)
+}
+
+/// `-32600` with the reason.
+pub(super) fn misplaced(reason: &str) -> Error {
+    Error::invalid_request().data(reason)
+}
+
+/// What a request gets whose receiver is gone.
+pub(super) fn closed(method: &str, cause: &Error) -> Error {
+    Error::internal_error().with_origin(Origin::IncomingClosed).data(serde_json::json!({
+        "reason": INCOMING_TRANSPORT_CLOSED_REASON,
+        "method": method,
+        "exit": cause.to_string(),
+    }))
+}
