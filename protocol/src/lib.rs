@@ -37,12 +37,8 @@ pub use error::{
 };
 pub use frame::{Frame, FrameKind, Malformed};
 pub use id::{RawId, RequestId, request_id};
-<<<<<<< HEAD
-pub use message::{JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage, read_params};
-=======
 pub use malformed::{ReplyLimit, malformed_reply};
 pub use message::{JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage};
->>>>>>> helper-a
 pub use outbound::{Outbound, quoted};
 pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,

@@ -10,6 +10,7 @@
 //! descriptors and processes and give them back when they are dropped.
 
 mod byte_streams;
+mod connect;
 mod lines;
 #[cfg(feature = "process")]
 mod process;
@@ -21,6 +22,7 @@ mod stdio;
 mod unix_socket;
 
 pub use byte_streams::ByteStreams;
+pub use connect::AcpAgentCounterpartRole;
 pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, LineTap, Link};
 pub use lines::Lines;
 #[cfg(feature = "process")]

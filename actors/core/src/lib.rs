@@ -26,6 +26,9 @@ mod responder;
 mod run;
 mod termination;
 
+#[doc(hidden)]
+pub use greenroom_protocol::__private;
+pub use greenroom_protocol::schema;
 pub use greenroom_protocol::{
     BoxFuture, CONNECTION_TERMINATED_REASON, Channel, ConnectionDriver, Error, ErrorCode,
     INCOMING_TRANSPORT_CLOSED_REASON, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Origin,

@@ -105,7 +105,7 @@ impl Incoming {
         }
         if let Some(opened) = Successor::open(&frame) {
             let inner = opened?;
-            if Dialect::of_successor(inner.method_in(&frame)).is_some() {
+            if Dialect::of_successor(&inner.method_in(&frame)).is_some() {
                 return Err(Error::invalid_request().data("an envelope inside an envelope"));
             }
             return Ok(InboundCall::wrapped(frame, &inner, permit));

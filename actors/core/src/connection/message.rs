@@ -17,6 +17,8 @@ pub(crate) struct InboundCall {
     pub(crate) peer: RemoteStyle,
     /// The method inside the frame, when an envelope was peeled off.
     inner_method: Option<Span>,
+    /// The inner method decoded, when its spelling has an escape.
+    decoded: Option<Box<str>>,
     pub(crate) params: Span,
     /// The bytes of the frame count against the reader's credit until this is dropped.
     pub(crate) permit: Option<Permit>,
@@ -26,19 +28,25 @@ impl InboundCall {
     /// A call that came plain.
     pub(crate) fn plain(frame: Frame, peer: RemoteStyle, permit: Option<Permit>) -> Self {
         let params = frame.envelope().params;
-        Self { frame, peer, inner_method: None, params, permit }
+        Self { frame, peer, inner_method: None, decoded: None, params, permit }
     }
 
     /// A call that came inside a successor envelope.
     pub(crate) fn wrapped(frame: Frame, inner: &greenroom_protocol::Successor, permit: Option<Permit>) -> Self {
-        Self { frame, peer: RemoteStyle::Successor, inner_method: Some(inner.method), params: inner.params, permit }
+        let decoded = match inner.method_in(&frame) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(name) => Some(name.into_boxed_str()),
+        };
+        let (inner_method, params) = (Some(inner.method), inner.params);
+        Self { frame, peer: RemoteStyle::Successor, inner_method, decoded, params, permit }
     }
 
     /// The logical method.
     pub(crate) fn method(&self) -> &str {
-        match self.inner_method {
-            Some(span) => self.frame.part(span.inner()),
-            None => self.frame.method(),
+        match (&self.decoded, self.inner_method) {
+            (Some(name), _) => name,
+            (None, Some(span)) => self.frame.part(span.inner()),
+            (None, None) => self.frame.method(),
         }
     }
 

@@ -1,0 +1,16 @@
+//! Supervised actor trees for the Agent Client Protocol (ACP).
+//!
+//! The front door: everything an application needs, under one name. See the crates below it for
+//! how it works: `greenroom-protocol` (frames, ids, errors), `greenroom-actors` (the trees),
+//! `greenroom-transports` (bytes).
+
+pub use greenroom_actors::*;
+#[doc(hidden)]
+pub use greenroom_protocol::__private;
+#[cfg(feature = "process")]
+pub use greenroom_transports::{AcpAgent, AcpAgentConfig};
+pub use greenroom_transports::{ByteStreams, Lines};
+#[cfg(feature = "socket")]
+pub use greenroom_transports::Socket;
+#[cfg(feature = "stdio")]
+pub use greenroom_transports::Stdio;
