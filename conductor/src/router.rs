@@ -5,6 +5,7 @@ mod batch;
 mod call;
 mod cancel;
 mod closing;
+mod envelope;
 mod fault;
 mod hash;
 mod initialize;
@@ -54,7 +55,24 @@ enum Phase {
 ///
 /// The driver feeds frames in the order in which each hop delivered them and carries out the
 /// [`Action`]s in their order. Nothing here is bounded: the driver limits what is in flight
-/// ([`in_flight`](Self::in_flight), [`waiting`](Self::waiting)).
+/// ([`in_flight`](Self::in_flight), [`waiting`](Self::waiting)), and how often malformed frames are
+/// fed, because each one is answered.
+///
+/// ```
+/// use greenroom_conductor::{Action, ChainShape, Hop, Instantiated, Router};
+/// use greenroom_protocol::Frame;
+///
+/// let mut router = Router::new(&ChainShape::agent(vec![]));
+/// let mut actions = Vec::new();
+/// let text = r#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":1}}"#;
+/// router.handle(Hop::Client, &Frame::parse(text.into()), &mut actions);
+/// assert!(matches!(actions[..], [Action::Instantiate { .. }]));
+///
+/// actions.clear();
+/// router.instantiated(Ok(Instantiated::default()), &mut actions);
+/// let [Action::Send { to: Hop::Component(0), message }] = &actions[..] else { panic!() };
+/// assert_eq!(&message.clone().into_text()[..], text.replace("\"a\"", "1").as_bytes());
+/// ```
 pub struct Router {
     path: Path,
     phase: Phase,

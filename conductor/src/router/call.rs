@@ -1,8 +1,9 @@
 //! Reading a request or notification: what it is, and how to write it for the next hop.
 
 use bytes::Bytes;
-use greenroom_protocol::{Dialect, Error, Frame, Outbound, RawId, Span, Successor, method};
+use greenroom_protocol::{Dialect, Error, Frame, Outbound, RawId, Span, method};
 
+use super::envelope;
 use super::path::Form;
 
 /// What a method name means to a router.
@@ -55,18 +56,12 @@ impl Call {
     /// # Errors
     /// `-32602` for an envelope without a method (spec E3).
     pub(super) fn wrapped(frame: &Frame) -> Result<Self, Error> {
-        match Successor::open(frame) {
-            Some(opened) => opened.map(|inner| Self {
-                form: Form::Wrapped,
-                word: Word::of(inner.method_in(frame)),
-                method: inner.method,
-                params: inner.params,
-            }),
-            None => Ok(Self::plain(frame, Word::Other)),
-        }
+        let inside = envelope::open(frame)?;
+        let word = Word::of(&inside.name);
+        Ok(Self { form: Form::Wrapped, word, method: inside.method, params: inside.params })
     }
 
-    /// The logical method.
+    /// The logical method; inside an envelope as spelled there.
     pub(super) fn name<'a>(&self, frame: &'a Frame) -> &'a str {
         match self.form {
             Form::Plain => frame.method(),

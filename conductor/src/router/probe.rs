@@ -4,7 +4,7 @@
 //! error, by sending the unknown method on in its own envelope (the echo), or by closing.
 
 use bytes::Bytes;
-use greenroom_protocol::{Dialect, Error, Frame, FrameKind, Outbound, Successor};
+use greenroom_protocol::{Dialect, Error, Frame, FrameKind, Outbound};
 use serde::Deserialize;
 
 use super::call::{quoted_initialize, wire_id};
@@ -29,9 +29,7 @@ impl Router {
     /// Whether a proxy-initialize inside an envelope is the running probe that comes back.
     pub(super) fn is_echo(&mut self, from: usize, frame: &Frame) -> bool {
         let Some(probe) = &mut self.links.links[from].probe else { return false };
-        if let Some(Ok(envelope)) = Successor::open(frame) {
-            probe.echoed = Some(envelope.dialect);
-        }
+        probe.echoed = Dialect::of_successor(frame.method());
         true
     }
 

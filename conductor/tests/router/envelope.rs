@@ -108,3 +108,35 @@ fn params_of_three_hops_are_the_same_bytes() {
     assert_eq!(bench.feed(Component(0), &result("2", params)), [format!("client {}", result("5", params))]);
     assert!(bench.router.is_idle());
 }
+
+#[test]
+fn escapes_and_depth_are_valid_inside_an_envelope() {
+    let deep = format!("{}1.0{}", "[".repeat(300), "]".repeat(300));
+    for (params, method, forwarded) in [
+        (r#"{"method":"session\/new","params":{"a":1.0}}"#.to_owned(), r"session\/new", r#"{"a":1.0}"#),
+        (r#"{"\u006dethod":"a/b","params":[1e2]}"#.to_owned(), "a/b", "[1e2]"),
+        (r#"{"_\u006deta":{},"params":{},"method":"a/b"}"#.to_owned(), "a/b", "{}"),
+        (inner("a/b", &deep), "a/b", &deep[..]),
+    ] {
+        let mut bench = Bench::running(&agent(&[Legacy]));
+        let sent = bench.feed(Component(0), &request("5", "_proxy/successor", &params));
+        assert_eq!(sent, [format!("1 {}", request("1", method, forwarded))]);
+    }
+    // What an escaped name means is the same, too.
+    let mut bench = Bench::running(&agent(&[Legacy]));
+    bench.feed(Component(0), &request("5", "_proxy/successor", &inner("a/b", "{}")));
+    let cancel = notice(r"_proxy\/successor", &inner(r"$\/cancel_request", r#"{"requestId":5}"#));
+    let sent = bench.feed(Component(0), &cancel);
+    assert_eq!(sent, [format!("1 {}", notice("$/cancel_request", r#"{"requestId":1}"#))]);
+    refused(
+        &bench.feed(Component(0), &request("6", "_proxy/successor", &inner(r"proxy\/initialize", V1))),
+        "0",
+        "6",
+        -32600,
+    );
+    let sent = bench.feed(
+        Component(0),
+        r#"{"jsonrpc":"2.0","method":"_proxy/successor","params":{"\u006dethod":"n","params":null}}"#,
+    );
+    assert_eq!(sent, [r#"1 {"jsonrpc":"2.0","method":"n"}"#]);
+}

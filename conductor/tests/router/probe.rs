@@ -52,6 +52,11 @@ fn initialising_the_successor_settles_the_dialect() {
         // From now on an error is an answer, whatever its code.
         let back = bench.feed(Component(0), &refusal("1", -32601));
         assert_eq!(back, [format!("client {}", refusal("\"i\"", -32601))]);
+        // And a repeated initialize is no probe.
+        let other = if params == V1 { V2 } else { V1 };
+        let sent = bench.feed(Client, &request("8", "initialize", other));
+        assert_eq!(sent, [format!("0 {}", request("2", NAMES[first], other))]);
+        assert_eq!(bench.feed(Client, &notice("free", "{}")), [format!("0 {}", notice("free", "{}"))]);
     }
 }
 
