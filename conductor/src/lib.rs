@@ -1,10 +1,19 @@
-//! Chains of proxies and agents of the Agent Client Protocol (ACP).
+//! Chains of proxies and agents of the Agent Client Protocol (ACP), supervised.
 //!
-//! [`Router`] is the pure core: it decides where every frame of a chain goes, under which id and
-//! in which spelling. It has no runtime, no clock and no I/O; whoever drives it moves the bytes.
+//! [`ConductorImpl`] runs a chain as a tree of actors; [`Router`] is its pure core: it decides
+//! where every frame goes, under which id and in which spelling, and has no runtime, no clock and
+//! no I/O.
 
-#![allow(clippy::result_large_err, reason = "the public fields of the one error type are documented interface")]
-
+mod chain;
+pub mod cli;
+mod component;
+mod conductor;
+pub mod embedded;
+mod instantiate;
 mod router;
 
+pub use chain::RunningChain;
+pub use component::{AgentOnly, CommandLineComponents, ConductorHostRole, ProxiesAndAgent};
+pub use conductor::ConductorImpl;
+pub use instantiate::{InstantiateProxies, InstantiateProxiesAndAgent, ProxiesAndAgentFor, ProxiesFor};
 pub use router::{Action, Batches, ChainShape, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};

@@ -10,6 +10,7 @@ mod group;
 mod ladder;
 mod spawn;
 mod stderr;
+mod stdin;
 mod words;
 
 pub use agent::AcpAgent;

@@ -63,6 +63,19 @@ async fn an_agent_that_heeds_the_end_of_its_input_is_not_signalled() {
 }
 
 #[tokio::test]
+async fn shutting_stdin_down_is_the_end_of_input() {
+    let mut process = AcpAgent::from_args(["cat"]).unwrap().with_ladder(PATIENT).start().unwrap();
+    process.stdin.write_all(b"x\n").await.unwrap();
+    process.stdin.shutdown().await.unwrap();
+    let mut echoed = String::new();
+    let ended = tokio::time::timeout(LATE, process.stdout.read_to_string(&mut echoed)).await;
+    ended.expect("cat ends with its input").unwrap();
+    assert_eq!(echoed, "x\n");
+    process.driver.await.unwrap();
+    assert!(process.stdin.write_all(b"more").await.is_err());
+}
+
+#[tokio::test]
 async fn the_status_of_a_requested_end_is_no_failure() {
     let (outcome, exit) = end(bash("read; exit 7").start().unwrap()).await;
     outcome.unwrap();

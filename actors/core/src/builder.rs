@@ -19,7 +19,6 @@ use crate::handlers::{
 };
 use crate::link::Link;
 use crate::options::ConnectionOptions;
-use crate::port::Port;
 use crate::responder::Responder;
 use crate::role::{HasPeer, Role};
 use crate::run::{ChainRun, NullRun, RunWithConnectionTo, SpawnedRun};
@@ -510,9 +509,7 @@ where
     }
 
     fn into_link(self) -> Link {
-        let (ours, theirs) = Port::pair();
-        let driver = ConnectionDriver::new(self.serve(Link::port(theirs)));
-        Link::port(ours).with_driver(driver).with_driver_kind("component")
+        Link::component(|link| self.serve(link))
     }
 }
 

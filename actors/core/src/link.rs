@@ -93,6 +93,18 @@ impl Link {
         Self::new(Ends::Port(port))
     }
 
+    /// A component of this process: `serve` gets the other end and runs until it is done. Frames
+    /// pass by value.
+    pub fn component<F, Fut>(serve: F) -> Self
+    where
+        F: FnOnce(Link) -> Fut,
+        Fut: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let (ours, theirs) = Port::pair();
+        let driver = ConnectionDriver::new(serve(Self::port(theirs)));
+        Self::port(ours).with_driver(driver).with_driver_kind("component")
+    }
+
     /// A link that takes time to come up, such as a process that has to be started. The future
     /// runs once, inside the runtime; its error ends the connection.
     pub fn opening(open: impl Future<Output = Result<Link, Error>> + Send + 'static) -> Self {

@@ -15,18 +15,19 @@ use super::config::AcpAgentConfig;
 use super::group;
 use super::ladder::{Ladder, Watch};
 use super::stderr::Stderr;
+use super::stdin::Stdin;
 
 /// A started agent process, in parts.
 ///
 /// Dropping `driver` kills the process and its group at once.
 #[non_exhaustive]
 pub struct AgentProcess {
-    /// Writes to its stdin. Dropping it is the end of its input.
+    /// Writes to its stdin. Shutting it down, or dropping it, is the end of its input.
     pub stdin: ByteWriter,
     /// Reads its stdout.
     pub stdout: ByteReader,
     /// Reads its stderr and waits for its exit. Asked to finish, it ends the process with the
-    /// steps of the [`Ladder`]; the first step expects `stdin` to be dropped, by whoever has it.
+    /// steps of the [`Ladder`]; the first step expects `stdin` to be shut down or dropped, by whoever has it.
     ///
     /// Resolves when the process is reaped and its group is empty: `Ok` after a success or a
     /// requested end, an error with program, status, rung and the end of stderr otherwise.
@@ -84,7 +85,7 @@ pub(super) fn start(
         // The receiver is gone when the process has ended already.
         let _ = finish_hook.send(());
     });
-    Ok(AgentProcess { stdin: Box::new(stdin), stdout: Box::new(stdout), driver, exit: exit_seen, id, tap })
+    Ok(AgentProcess { stdin: Box::new(Stdin::new(stdin)), stdout: Box::new(stdout), driver, exit: exit_seen, id, tap })
 }
 
 /// Why the program could not be started.

@@ -34,7 +34,8 @@ const ROUNDS_PER_RUN: usize = 16;
 
 /// The stage of a byte stream's writer.
 pub(crate) struct Writer {
-    sink: ByteWriter,
+    /// `None` once it is closed: for a pipe, dropping it is the end that the peer sees.
+    sink: Option<ByteWriter>,
     /// What is being written, front first.
     queue: VecDeque<Bytes>,
     /// Bytes of the front piece that are written already.
@@ -50,7 +51,7 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(sink: ByteWriter, tap: Option<LineTap>) -> Self {
         Self {
-            sink,
+            sink: Some(sink),
             queue: VecDeque::new(),
             offset: 0,
             small: BytesMut::new(),
@@ -113,6 +114,7 @@ impl Writer {
     /// Writes what was gathered. Cancel-safe: progress is committed in the poll that made it.
     async fn write(&mut self) -> std::io::Result<()> {
         while !self.queue.is_empty() {
+            let Some(sink) = &mut self.sink else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
             let written = poll_fn(|cx| {
                 let mut slices = [IoSlice::new(&[]); SLICES];
                 let mut used = 0;
@@ -120,7 +122,7 @@ impl Writer {
                     *slice = IoSlice::new(if used == 0 { &piece[self.offset..] } else { piece });
                     used += 1;
                 }
-                Pin::new(&mut self.sink).poll_write_vectored(cx, &slices[..used])
+                Pin::new(&mut *sink).poll_write_vectored(cx, &slices[..used])
             })
             .await?;
             if written == 0 {
@@ -129,6 +131,24 @@ impl Writer {
             self.advance(written);
         }
         self.permits.clear();
+        Ok(())
+    }
+
+    /// Hands buffered bytes on. Cancel-safe.
+    async fn flush(&mut self) -> std::io::Result<()> {
+        match &mut self.sink {
+            Some(sink) => sink.flush().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Flushes and closes the stream. Cancel-safe: repeated until it is done.
+    async fn close(&mut self) -> std::io::Result<()> {
+        if let Some(sink) = &mut self.sink {
+            sink.flush().await?;
+            sink.shutdown().await?;
+        }
+        self.sink = None;
         Ok(())
     }
 
@@ -156,11 +176,7 @@ impl Stage for Writer {
                 return Flow::Failed(transport_error("write", &error));
             }
             if self.sealing {
-                let closed = async {
-                    self.sink.flush().await?;
-                    self.sink.shutdown().await
-                };
-                return match closed.await {
+                return match self.close().await {
                     Ok(()) => Flow::Finished,
                     Err(error) => Flow::Failed(transport_error("close", &error)),
                 };
@@ -170,7 +186,7 @@ impl Stage for Writer {
             }
             if inbox.is_empty() {
                 // Buffered sinks hold bytes back until they are told.
-                if let Err(error) = self.sink.flush().await {
+                if let Err(error) = self.flush().await {
                     return Flow::Failed(transport_error("write", &error));
                 }
                 return Flow::Idle;

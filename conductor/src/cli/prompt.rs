@@ -1,0 +1,186 @@
+//! `greenroom prompt`: one prompt, one answer.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use greenroom::schema::ProtocolVersion;
+use greenroom::schema::v1::{
+    ContentBlock, InitializeRequest, NewSessionRequest, PermissionOption, PermissionOptionKind, PromptRequest,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
+    SessionNotification, SessionUpdate, StopReason, TextContent,
+};
+use greenroom::{
+    Agent, Client, ConnectTo, ConnectionTo, DynConnectTo, Error, Responder, Result, on_receive_notification,
+    on_receive_request,
+};
+
+use super::{programs, report};
+use crate::embedded::{arrow_proxy, echo_agent};
+use crate::{CommandLineComponents, ConductorImpl, ProxiesAndAgent};
+
+/// Arguments of `greenroom prompt`.
+#[derive(Args, Debug)]
+pub(super) struct PromptArguments {
+    /// What to say.
+    text: String,
+    /// The agent's command line. Without it, a chain inside this program answers.
+    #[arg(long, value_name = "CMD", conflicts_with = "chain")]
+    agent: Option<String>,
+    /// A chain of command lines from left to right; the last one is the agent.
+    #[arg(long, value_name = "CMD", num_args = 1..)]
+    chain: Vec<String>,
+    /// Seconds that the agent may take to answer `initialize` and `session/new`.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+}
+
+/// Where a conversation was when it failed.
+struct Failed {
+    stage: &'static str,
+    error: Error,
+}
+
+pub(super) async fn run(arguments: PromptArguments) -> ExitCode {
+    let agent = match agent(&arguments) {
+        Ok(agent) => agent,
+        Err(error) => {
+            report::failure("arguments", &error);
+            return ExitCode::from(2);
+        }
+    };
+    let limit = Duration::from_secs(arguments.timeout);
+    let mut failed = None;
+    let result = Client
+        .builder()
+        .name("prompt")
+        .on_receive_notification(
+            async |update: SessionNotification, _cx| {
+                show(&update.update);
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_request(
+            async |request: RequestPermissionRequest, responder, cx: ConnectionTo<Agent>| {
+                // Asking takes time: not inside the dispatch loop.
+                cx.spawn(permit(request, responder))
+            },
+            on_receive_request!(),
+        )
+        .connect_with(agent, async |cx| match converse(&cx, arguments.text, limit).await {
+            Ok(reason) => Ok(reason),
+            Err(Failed { stage, error }) => {
+                // How a process ended says more than "the transport closed".
+                let cause = explain(&cx, error).await;
+                failed = Some(stage);
+                Err(cause)
+            }
+        })
+        .await;
+    match result {
+        Ok(StopReason::EndTurn) => ExitCode::SUCCESS,
+        Ok(reason) => report::failure("prompt", &Error::new(-32603, format!("the agent stopped early: {reason:?}"))),
+        Err(error) => report::failure(failed.unwrap_or("start"), &error),
+    }
+}
+
+/// The agent that was asked for.
+fn agent(arguments: &PromptArguments) -> Result<DynConnectTo<Client>> {
+    if let Some(command) = &arguments.agent {
+        let agent = programs(std::slice::from_ref(command))?.pop();
+        return Ok(DynConnectTo::new(agent.ok_or_else(Error::invalid_params)?));
+    }
+    if !arguments.chain.is_empty() {
+        let components = CommandLineComponents(programs(&arguments.chain)?);
+        return Ok(DynConnectTo::new(ConductorImpl::new_agent("chain", components)));
+    }
+    let chain = ProxiesAndAgent::new(echo_agent()).proxy(arrow_proxy());
+    Ok(DynConnectTo::new(ConductorImpl::new_agent("embedded", chain)))
+}
+
+/// The whole conversation.
+async fn converse(cx: &ConnectionTo<Agent>, text: String, limit: Duration) -> Result<StopReason, Failed> {
+    let at = |stage| move |error| Failed { stage, error };
+    let initialize = cx.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task();
+    within(limit, initialize).await.map_err(at("initialize"))?;
+    let folder = std::env::current_dir().map_err(|error| at("session/new")(Error::into_internal_error(error)))?;
+    let session = cx.send_request(NewSessionRequest::new(folder)).block_task();
+    let session = within(limit, session).await.map_err(at("session/new"))?;
+    let prompt = vec![ContentBlock::Text(TextContent::new(text))];
+    let answer = cx.send_request(PromptRequest::new(session.session_id, prompt)).block_task();
+    let answer = answer.await.map_err(at("session/prompt"))?;
+    let _ = writeln!(io::stdout());
+    Ok(answer.stop_reason)
+}
+
+async fn within<T>(limit: Duration, answer: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(limit, answer)
+        .await
+        .unwrap_or_else(|_| Err(Error::internal_error().data(format!("no answer within {} s", limit.as_secs()))))
+}
+
+/// If the connection is ending, the reason of that end instead of its symptom.
+async fn explain(cx: &ConnectionTo<Agent>, error: Error) -> Error {
+    if !greenroom::is_incoming_transport_closed(&error) && !greenroom::is_connection_terminated(&error) {
+        return error;
+    }
+    match tokio::time::timeout(Duration::from_millis(500), cx.terminated()).await {
+        Ok(termination) => termination.error().cloned().unwrap_or(error),
+        Err(_) => error,
+    }
+}
+
+/// Prints text as it comes; tool calls go to stderr.
+fn show(update: &SessionUpdate) {
+    match update {
+        SessionUpdate::AgentMessageChunk(chunk) => {
+            if let ContentBlock::Text(text) = &chunk.content {
+                let mut out = io::stdout().lock();
+                let _ = out.write_all(text.text.as_bytes());
+                let _ = out.flush();
+            }
+        }
+        SessionUpdate::ToolCall(call) => {
+            let _ = writeln!(io::stderr(), "[tool] {}", call.title);
+        }
+        _ => {}
+    }
+}
+
+/// Asks a person at a terminal; refuses otherwise.
+async fn permit(request: RequestPermissionRequest, responder: Responder<RequestPermissionResponse>) -> Result<()> {
+    let choice = if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        ask(request).await
+    } else {
+        let _ = writeln!(io::stderr(), "[permission] refused: there is no terminal to ask at");
+        request.options.into_iter().find(|option| option.kind == PermissionOptionKind::RejectOnce)
+    };
+    let outcome = match choice {
+        Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id)),
+        None => RequestPermissionOutcome::Cancelled,
+    };
+    responder.respond(RequestPermissionResponse::new(outcome))
+}
+
+async fn ask(request: RequestPermissionRequest) -> Option<PermissionOption> {
+    // Reading a terminal blocks, so it happens on a thread of its own.
+    let (answered, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let title = request.tool_call.fields.title.clone().unwrap_or_else(|| "a tool call".to_owned());
+        let mut err = io::stderr().lock();
+        let _ = writeln!(err, "[permission] {title}");
+        for (number, option) in request.options.iter().enumerate() {
+            let _ = writeln!(err, "  {}) {}", number + 1, option.name);
+        }
+        let _ = write!(err, "choose a number, anything else cancels: ");
+        let _ = err.flush();
+        drop(err);
+        let mut line = String::new();
+        let _ = io::stdin().read_line(&mut line);
+        let choice = line.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let _ = answered.send(choice.and_then(|index| request.options.into_iter().nth(index)));
+    });
+    answer.await.ok().flatten()
+}
