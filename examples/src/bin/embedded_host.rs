@@ -12,21 +12,28 @@ use tokio::sync::oneshot;
 /// The host's own supervisor. What it does about the end of a connection is its own business.
 struct Host;
 
+/// Nobody talks to the host.
+enum Nothing {}
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for Nothing {}
+
 struct Args {
     transport: Channel,
     started: oneshot::Sender<Connection<Client>>,
 }
 
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
 impl Actor for Host {
-    type Msg = ();
+    type Msg = Nothing;
     type State = Option<Args>;
     type Arguments = Args;
 
-    async fn pre_start(&self, _me: ActorRef<()>, args: Args) -> Result<Option<Args>, ActorProcessingErr> {
+    async fn pre_start(&self, _me: ActorRef<Nothing>, args: Args) -> Result<Option<Args>, ActorProcessingErr> {
         Ok(Some(args))
     }
 
-    async fn post_start(&self, me: ActorRef<()>, args: &mut Option<Args>) -> Result<(), ActorProcessingErr> {
+    async fn post_start(&self, me: ActorRef<Nothing>, args: &mut Option<Args>) -> Result<(), ActorProcessingErr> {
         let Some(Args { transport, started }) = args.take() else { return Ok(()) };
         let connection = Agent
             .builder()
@@ -45,7 +52,7 @@ impl Actor for Host {
 
     async fn handle_supervisor_evt(
         &self,
-        _me: ActorRef<()>,
+        _me: ActorRef<Nothing>,
         event: SupervisionEvent,
         _args: &mut Option<Args>,
     ) -> Result<(), ActorProcessingErr> {
