@@ -14,3 +14,8 @@ pub use greenroom_transports::{ByteStreams, Lines};
 pub use greenroom_transports::Socket;
 #[cfg(feature = "stdio")]
 pub use greenroom_transports::Stdio;
+
+/// Compiles the programs of the README.
+#[cfg(all(doctest, feature = "process", feature = "stdio"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -7,6 +7,7 @@ pub mod component;
 pub mod link;
 pub mod role;
 pub mod runtime;
+pub mod util;
 
 mod builder;
 mod close;
