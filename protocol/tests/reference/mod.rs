@@ -20,7 +20,7 @@ fn members(envelope: &Envelope) -> [(&'static str, Span); 6] {
 
 /// Checks everything that must hold for any input whatsoever.
 #[track_caller]
-pub fn check(text: &[u8]) {
+pub(crate) fn check(text: &[u8]) {
     let shown = || String::from_utf8_lossy(text).into_owned();
     if let Some(envelope) = scan(text) {
         let expected = reference(text).unwrap_or_else(|| panic!("accepts what serde_json refuses: {}", shown()));
