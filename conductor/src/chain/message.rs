@@ -17,8 +17,9 @@ pub(super) enum Traffic {
     Recreated(usize, Result<RawConnection, Error>),
     /// A connection is over.
     Ended(Hop, u32, Result<(), Error>),
-    /// Answers that are still missing after the end of the client's input will not come.
-    DrainOver,
+    /// The time for answers that are still missing after the end of the client's input is over,
+    /// unless more than `.0` frames were routed by now.
+    DrainOver(u64),
 }
 
 /// Components that run.

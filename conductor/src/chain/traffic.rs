@@ -16,7 +16,8 @@ use super::end::{Ending, Next};
 use super::message::{ChainMessage, Opened, Traffic};
 use crate::router::{Action, Hop, Router};
 
-/// Time for answers that are still missing after the client closed its input.
+/// Time for answers that are still missing after the client closed its input, counted from the
+/// last message that passed.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// The stage of the router.
@@ -31,6 +32,8 @@ pub(super) struct TrafficStage {
     chain: ActorRef<ChainMessage>,
     mailbox: Mailbox<Traffic>,
     drain: Option<JoinHandle<()>>,
+    /// Frames routed so far.
+    routed: u64,
     refusals: greenroom_protocol::ReplyLimit,
     started: Instant,
     failure: Option<Error>,
@@ -52,6 +55,7 @@ impl TrafficStage {
             chain,
             mailbox,
             drain: None,
+            routed: 0,
             refusals: greenroom_protocol::ReplyLimit::default(),
             started: Instant::now(),
             failure: None,
@@ -65,6 +69,7 @@ impl TrafficStage {
     /// repeats it.
     fn route(&mut self, from: Hop, frame: &Frame) {
         self.actions.clear();
+        self.routed += 1;
         if frame.kind() == FrameKind::Malformed && !self.refusals.allow(self.started.elapsed()) {
             tracing::debug!("too many malformed messages: not answered");
             return;
@@ -113,7 +118,8 @@ impl TrafficStage {
                 self.known();
             }
             Traffic::Ended(hop, generation, result) => self.ended(hop, generation, result),
-            Traffic::DrainOver => {
+            Traffic::DrainOver(routed) if routed != self.routed => self.start_drain(),
+            Traffic::DrainOver(_) => {
                 tracing::warn!(open = self.router.in_flight(), "requests were not answered in time");
                 self.close();
             }
@@ -187,17 +193,21 @@ impl TrafficStage {
                 self.router.client_finished(&cause("the client", end), &mut self.actions);
                 self.act(None);
                 if self.router.in_flight() > 0 && !self.ending.is_closing() {
-                    let mailbox = self.mailbox.clone();
-                    self.drain = Some(tokio::spawn(async move {
-                        tokio::time::sleep(DRAIN).await;
-                        let _ = mailbox.send(Traffic::DrainOver);
-                    }));
+                    self.start_drain();
                 } else {
                     self.close();
                 }
             }
             Hop::Component(component) => self.component_down(component, &cause("the component", end)),
         }
+    }
+
+    fn start_drain(&mut self) {
+        let (mailbox, routed) = (self.mailbox.clone(), self.routed);
+        self.drain = Some(tokio::spawn(async move {
+            tokio::time::sleep(DRAIN).await;
+            let _ = mailbox.send(Traffic::DrainOver(routed));
+        }));
     }
 
     /// A component is gone: its requests fail with the reason, and the chain ends in order.

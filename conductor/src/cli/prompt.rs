@@ -36,6 +36,9 @@ pub(super) struct PromptArguments {
     timeout: u64,
 }
 
+/// How long an ending connection may take to say why: a component gets time to end in order.
+const END_WAIT: Duration = Duration::from_secs(3);
+
 /// Where a conversation was when it failed.
 struct Failed {
     stage: &'static str,
@@ -121,12 +124,17 @@ async fn within<T>(limit: Duration, answer: impl Future<Output = Result<T>>) -> 
         .unwrap_or_else(|_| Err(Error::internal_error().data(format!("no answer within {} s", limit.as_secs()))))
 }
 
-/// If the connection is ending, the reason of that end instead of its symptom.
+/// If the connection is ending, the reason of that end instead of its symptom: how the process
+/// ended, and its last words.
 async fn explain(cx: &ConnectionTo<Agent>, error: Error) -> Error {
-    if !greenroom::is_incoming_transport_closed(&error) && !greenroom::is_connection_terminated(&error) {
+    // A chain reports a component that died like this, through a connection that still lives.
+    let closed = error.data.as_ref().and_then(|data| data.get("reason")).and_then(|reason| reason.as_str());
+    let symptom = closed == Some(greenroom::INCOMING_TRANSPORT_CLOSED_REASON)
+        || greenroom::is_connection_terminated(&error);
+    if !symptom {
         return error;
     }
-    match tokio::time::timeout(Duration::from_millis(500), cx.terminated()).await {
+    match tokio::time::timeout(END_WAIT, cx.terminated()).await {
         Ok(termination) => termination.error().cloned().unwrap_or(error),
         Err(_) => error,
     }
