@@ -168,8 +168,7 @@ pub struct Seat<S: Stage> {
 impl<S: Stage> Seat<S> {
     /// A seat for this stage, reading this mailbox, shown in the tree as this node.
     pub fn new(stage: S, mailbox: Mailbox<S::Item>, node: Arc<Node>, live: LiveCount) -> Self {
-        let probe = mailbox.clone();
-        node.observe(move || (probe.depth(), probe.age()));
+        node.observe(mailbox.clone());
         let core = Core { stage, inbox: Inbox::new(mailbox.clone()) };
         Self { slot: Slot::new(core), mailbox, node, live }
     }
