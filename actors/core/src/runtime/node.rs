@@ -187,18 +187,22 @@ impl Node {
         self.inner.lock().cell.clone()
     }
 
-    /// Kills the actor that stands here now. It is restarted if its supervisor allows.
-    pub fn kill(&self) {
-        if let Some(cell) = self.cell() {
-            cell.kill();
-        }
+    /// Kills the actor that stands here now. It is restarted if its supervisor allows. False when
+    /// none runs here.
+    #[expect(clippy::must_use_candidate, reason = "killing is the point")]
+    pub fn kill(&self) -> bool {
+        self.running().inspect(ActorCell::kill).is_some()
     }
 
-    /// Stops the actor that stands here now, after the message it is working on.
-    pub fn stop(&self) {
-        if let Some(cell) = self.cell() {
-            cell.stop(None);
-        }
+    /// Stops the actor that stands here now, after the message it is working on. False when none
+    /// runs here.
+    #[expect(clippy::must_use_candidate, reason = "stopping is the point")]
+    pub fn stop(&self) -> bool {
+        self.running().inspect(|cell| cell.stop(None)).is_some()
+    }
+
+    fn running(&self) -> Option<ActorCell> {
+        self.cell().filter(|cell| cell.get_status() < ActorStatus::Stopping)
     }
 
     /// Breaks the actor that stands here now. False when it does not take faults (a supervisor)

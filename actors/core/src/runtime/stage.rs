@@ -96,11 +96,16 @@ impl<T> Inbox<T> {
             return None;
         }
         self.working = true;
+        self.break_on_purpose();
+        self.batch.front_mut()
+    }
+
+    #[inline]
+    fn break_on_purpose(&mut self) {
         if self.fault {
             self.fault = false;
             panic!("fault injected in the middle of an item");
         }
-        self.batch.front_mut()
     }
 
     /// Ends the work on the front item and hands it over.
@@ -114,6 +119,9 @@ impl<T> Inbox<T> {
     /// The front item by value: from now on it is the stage's, and never repeated.
     #[inline]
     pub fn take(&mut self) -> Option<T> {
+        if !self.batch.is_empty() {
+            self.break_on_purpose();
+        }
         self.attempts = 0;
         self.batch.pop_front()
     }
