@@ -1,1 +1,25 @@
-//! Breaking actors on purpose.
+//! Breaking actors on purpose, and proving that it changed nothing.
+//!
+//! - [`Monkey`] attacks the actors of any trees, from a seed that replays the same decisions.
+//! - [`Report`] counts what it did, by kind of actor and kind of fault.
+//! - [`Ledger`] knows every message that was sent and finds what is lost, repeated, out of order
+//!   or settled twice.
+//! - [`Soak`] puts the three together: one run with two connected trees under attack.
+//! - [`Campaign`] does many runs, each in a runtime of its own.
+
+mod campaign;
+mod ending;
+mod ledger;
+mod monkey;
+mod random;
+mod report;
+mod soak;
+mod workload;
+
+pub use campaign::{Campaign, Flavour};
+pub use ending::Ending;
+pub use ledger::Ledger;
+pub use monkey::{Attack, FaultKind, Monkey};
+pub use random::Random;
+pub use report::Report;
+pub use soak::{Fault, Soak};

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use ractor::ActorRef;
 use tokio::time::{Duration, Instant};
 
+use super::node::Queue as Backlog;
 use super::stage::Control;
 
 /// A queue of `T` outside of the actor that works on it. Clones share the queue.
@@ -138,6 +139,19 @@ impl<T> Mailbox<T> {
     #[must_use]
     pub fn age(&self) -> Duration {
         self.shared.lock().since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+impl<T: Send> Backlog for Mailbox<T> {
+    fn backlog(&self) -> (usize, Duration) {
+        (self.depth(), self.age())
+    }
+
+    #[cfg(feature = "chaos")]
+    fn lose(&self) -> usize {
+        // Dropped outside of the lock.
+        let lost = std::mem::take(&mut self.shared.lock().items);
+        lost.len()
     }
 }
 

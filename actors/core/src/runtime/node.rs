@@ -66,7 +66,16 @@ pub struct Snapshot {
     pub children: Vec<Snapshot>,
 }
 
-type Probe = Box<dyn Fn() -> (usize, Duration) + Send + Sync>;
+/// What a node knows about its actor's mailbox.
+pub(super) trait Queue: Send + Sync {
+    /// Items that wait, and for how long there have been any.
+    fn backlog(&self) -> (usize, Duration);
+
+    /// Loses everything that waits, as a mailbox does that dies with its actor.
+    #[cfg(feature = "chaos")]
+    fn lose(&self) -> usize;
+}
+
 type Count = Box<dyn Fn() -> usize + Send + Sync>;
 
 /// A place in the tree, whichever incarnation fills it.
@@ -83,7 +92,7 @@ struct Inner {
     cell: Option<ActorCell>,
     control: Option<ActorRef<Control>>,
     outcome: Option<Outcome>,
-    mailbox: Option<Probe>,
+    mailbox: Option<Box<dyn Queue>>,
     in_flight: Option<Count>,
 }
 
@@ -151,7 +160,7 @@ impl Node {
         self.inner.lock().outcome.get_or_insert(outcome);
     }
 
-    pub(crate) fn observe(&self, mailbox: impl Fn() -> (usize, Duration) + Send + Sync + 'static) {
+    pub(super) fn observe(&self, mailbox: impl Queue + 'static) {
         self.inner.lock().mailbox = Some(Box::new(mailbox));
     }
 
@@ -178,25 +187,37 @@ impl Node {
         self.inner.lock().cell.clone()
     }
 
-    /// Kills the actor that stands here now. It is restarted if its supervisor allows.
-    pub fn kill(&self) {
-        if let Some(cell) = self.cell() {
-            cell.kill();
-        }
+    /// Kills the actor that stands here now. It is restarted if its supervisor allows. False when
+    /// none runs here.
+    #[expect(clippy::must_use_candidate, reason = "killing is the point")]
+    pub fn kill(&self) -> bool {
+        self.running().inspect(ActorCell::kill).is_some()
     }
 
-    /// Stops the actor that stands here now, after the message it is working on.
-    pub fn stop(&self) {
-        if let Some(cell) = self.cell() {
-            cell.stop(None);
-        }
+    /// Stops the actor that stands here now, after the message it is working on. False when none
+    /// runs here.
+    #[expect(clippy::must_use_candidate, reason = "stopping is the point")]
+    pub fn stop(&self) -> bool {
+        self.running().inspect(|cell| cell.stop(None)).is_some()
+    }
+
+    fn running(&self) -> Option<ActorCell> {
+        self.cell().filter(|cell| cell.get_status() < ActorStatus::Stopping)
     }
 
     /// Breaks the actor that stands here now. False when it does not take faults (a supervisor)
     /// or is down.
+    #[cfg(feature = "chaos")]
     pub fn inject(&self, fault: Fault) -> bool {
         let control = self.inner.lock().control.clone();
         control.is_some_and(|control| control.cast(Control::Inject(fault)).is_ok())
+    }
+
+    /// Throws away what waits in the mailbox here and says how much that was: for tests of tests,
+    /// which must notice the loss.
+    #[cfg(feature = "chaos")]
+    pub fn lose_mailbox(&self) -> usize {
+        self.inner.lock().mailbox.as_ref().map_or(0, |mailbox| mailbox.lose())
     }
 
     /// A picture of this place and everything below it.
@@ -211,7 +232,7 @@ impl Node {
                 (None, true) => Status::Up,
                 (None, false) => Status::Down,
             };
-            let mailbox = inner.mailbox.as_ref().map_or((0, Duration::ZERO), |probe| probe());
+            let mailbox = inner.mailbox.as_ref().map_or((0, Duration::ZERO), |mailbox| mailbox.backlog());
             (status, mailbox, inner.in_flight.as_ref().map_or(0, |count| count()))
         };
         Snapshot {

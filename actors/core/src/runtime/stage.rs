@@ -96,11 +96,16 @@ impl<T> Inbox<T> {
             return None;
         }
         self.working = true;
+        self.break_on_purpose();
+        self.batch.front_mut()
+    }
+
+    #[inline]
+    fn break_on_purpose(&mut self) {
         if self.fault {
             self.fault = false;
             panic!("fault injected in the middle of an item");
         }
-        self.batch.front_mut()
     }
 
     /// Ends the work on the front item and hands it over.
@@ -114,6 +119,9 @@ impl<T> Inbox<T> {
     /// The front item by value: from now on it is the stage's, and never repeated.
     #[inline]
     pub fn take(&mut self) -> Option<T> {
+        if !self.batch.is_empty() {
+            self.break_on_purpose();
+        }
         self.attempts = 0;
         self.batch.pop_front()
     }
@@ -168,8 +176,7 @@ pub struct Seat<S: Stage> {
 impl<S: Stage> Seat<S> {
     /// A seat for this stage, reading this mailbox, shown in the tree as this node.
     pub fn new(stage: S, mailbox: Mailbox<S::Item>, node: Arc<Node>, live: LiveCount) -> Self {
-        let probe = mailbox.clone();
-        node.observe(move || (probe.depth(), probe.age()));
+        node.observe(mailbox.clone());
         let core = Core { stage, inbox: Inbox::new(mailbox.clone()) };
         Self { slot: Slot::new(core), mailbox, node, live }
     }

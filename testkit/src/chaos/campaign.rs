@@ -1,0 +1,90 @@
+//! Many runs, one after the other.
+
+use std::fmt;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::report::Report;
+use super::soak::{Fault, Soak};
+
+/// The kind of runtime that the runs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// Everything on one thread.
+    CurrentThread,
+    /// Two worker threads.
+    TwoThreads,
+}
+
+/// A number of runs, with seeds that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// The seed of the first run.
+    pub first_seed: u64,
+    /// How many runs.
+    pub runs: u64,
+    /// Messages of each run.
+    pub messages: usize,
+}
+
+impl Campaign {
+    /// The campaign that the environment asks for, with these numbers where it asks for nothing:
+    /// `GREENROOM_CHAOS_SEED`, `GREENROOM_CHAOS_RUNS` and `GREENROOM_CHAOS_MESSAGES`.
+    #[must_use]
+    pub fn from_environment(runs: u64, messages: usize) -> Self {
+        Self {
+            first_seed: variable("GREENROOM_CHAOS_SEED").unwrap_or(1),
+            runs: variable("GREENROOM_CHAOS_RUNS").unwrap_or(runs),
+            messages: variable("GREENROOM_CHAOS_MESSAGES").unwrap_or(messages),
+        }
+    }
+
+    /// Does the runs. Each has a runtime of its own, so that whatever a run leaves behind is its
+    /// own. `before` is told each seed.
+    ///
+    /// # Errors
+    /// The first run that goes wrong.
+    ///
+    /// # Panics
+    /// When a runtime cannot be made.
+    pub fn run(&self, flavour: Flavour, mut before: impl FnMut(u64)) -> Result<Report, Fault> {
+        let mut report = Report::default();
+        for seed in self.first_seed..self.first_seed + self.runs {
+            before(seed);
+            let soak = Soak::new(seed, self.messages);
+            let runtime = flavour.runtime();
+            // On a worker, not beside them: that is where programs run.
+            let run = runtime.block_on(async { tokio::spawn(async move { soak.run().await }).await });
+            report.add(&run.expect("a run reports what is wrong and does not panic")?);
+        }
+        Ok(report)
+    }
+}
+
+impl Flavour {
+    /// A new runtime of this kind.
+    ///
+    /// # Panics
+    /// When the system has no threads left.
+    #[must_use]
+    pub fn runtime(self) -> Runtime {
+        let mut builder = match self {
+            Self::CurrentThread => Builder::new_current_thread(),
+            Self::TwoThreads => Builder::new_multi_thread(),
+        };
+        builder.worker_threads(2).enable_all().build().expect("a runtime")
+    }
+}
+
+impl fmt::Display for Flavour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CurrentThread => "one thread",
+            Self::TwoThreads => "two threads",
+        })
+    }
+}
+
+fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
+    std::env::var(name).ok()?.parse().ok()
+}

@@ -1,0 +1,328 @@
+//! One run: two trees, joined by a small pipe, talk while a monkey breaks their actors.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom::link::Link;
+use greenroom::runtime::{Node, RestartPolicy};
+use greenroom::{
+    Agent, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage,
+    on_receive_notification, on_receive_request,
+};
+use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::io::DuplexStream;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::ending::{Ending, STUCK, Waiting, late_request};
+use super::ledger::Ledger;
+use super::monkey::Monkey;
+use super::random::Random;
+use super::report::Report;
+use super::workload::{Worker, produce};
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Soak {
+    /// Decides everything that is left to chance.
+    pub seed: u64,
+    /// Messages that are sent, each direction half.
+    pub messages: usize,
+    /// How long all of them may take.
+    pub patience: Duration,
+    /// False to lose the mailbox of every actor that is attacked. Then the run must fail.
+    pub durable: bool,
+}
+
+/// A run that went wrong, with what is needed to do it again.
+#[derive(Debug)]
+pub struct Fault {
+    seed: u64,
+    faults: Vec<String>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the run with seed {} went wrong:", self.seed)?;
+        self.faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// The two connections of a run, and who looks after them.
+struct Stage {
+    linked: Connection<Client>,
+    parent: ActorCell,
+    parent_done: JoinHandle<()>,
+    driven: ConnectionTo<Agent>,
+    driving: JoinHandle<Result<()>>,
+    finish: oneshot::Sender<()>,
+    /// Handles what the driven side sends.
+    agent: Worker,
+    /// Handles what the linked side sends.
+    client: Worker,
+}
+
+impl Soak {
+    /// A run with this seed, under the usual conditions.
+    #[must_use]
+    pub fn new(seed: u64, messages: usize) -> Self {
+        Self { seed, messages, patience: Duration::from_secs(60), durable: true }
+    }
+
+    /// Does the run. Nothing else may run in the runtime: every task that is left is a fault.
+    ///
+    /// # Errors
+    /// Everything that was lost, repeated, out of order, late, unanswered or left over.
+    pub async fn run(&self) -> Result<Report, Fault> {
+        let fail = |faults: Vec<String>| Err(Fault { seed: self.seed, faults });
+        let before = Handle::current().metrics().num_alive_tasks();
+        let mut random = Random::new(self.seed);
+        let stage = match Stage::set(&mut random).await {
+            Ok(stage) => stage,
+            Err(error) => return fail(vec![format!("the connections did not start: {error}")]),
+        };
+        let trees = [stage.linked.tree(), stage.driven.tree()];
+        let mut report = Report::default();
+        report.runs = 1;
+        let mut faults = match self.traffic(&stage, &trees, &mut random, &mut report).await {
+            Ok(()) => Vec::new(),
+            Err(faults) => return fail(faults),
+        };
+        faults.extend(stage.end(Ending::pick(&mut random), &mut report).await);
+        faults.extend(nothing_left(&trees, before).await);
+        if faults.is_empty() { Ok(report) } else { fail(faults) }
+    }
+
+    /// Both sides send everything, under attack.
+    async fn traffic(
+        &self,
+        stage: &Stage,
+        trees: &[Arc<Node>],
+        random: &mut Random,
+        report: &mut Report,
+    ) -> Result<(), Vec<String>> {
+        let mut monkey = Monkey::new(random.next()).pace(5 + random.below(60));
+        if !self.durable {
+            monkey = monkey.losing_mailboxes();
+        }
+        let attack = monkey.attack(trees.to_vec());
+        let half = self.messages / 2;
+        let (done, linked_done) = oneshot::channel();
+        // As a task of the connection on one side, as a free task on the other.
+        let (cx, ledger, seed) = (stage.linked.connection().clone(), stage.client.ledger.clone(), random.next());
+        let spawned = stage.linked.connection().spawn(async move {
+            produce(cx, ledger, half, seed).await?;
+            let _ = done.send(());
+            Ok(())
+        });
+        let ours = produce(stage.driven.clone(), stage.agent.ledger.clone(), self.messages - half, random.next());
+        let both = async {
+            spawned?;
+            let (ours, theirs) = tokio::join!(ours, linked_done);
+            ours?;
+            theirs.map_err(Error::into_internal_error)?;
+            // Notifications are not answered: the last ones may still be under way.
+            while !(stage.agent.ledger.is_complete() && stage.client.ledger.is_complete()) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            Ok::<_, Error>(())
+        };
+        let outcome = timeout(self.patience, both).await;
+        report.add(&attack.stop().await);
+        let mut faults = Vec::new();
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => faults.push(format!("sending failed: {error:?}")),
+            Err(_) => faults.extend(trees.iter().map(|tree| format!("hung:\n{}", tree.snapshot()))),
+        }
+        for worker in [&stage.agent, &stage.client] {
+            faults.extend(worker.ledger.check());
+            report.messages += worker.ledger.sent();
+            report.interrupted += worker.ledger.interrupted();
+        }
+        for node in trees.iter().flat_map(Node::flatten) {
+            report.restarted(node.kind(), u64::from(node.restarts()));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+}
+
+impl Stage {
+    async fn set(random: &mut Random) -> Result<Self> {
+        let pipe = 256 << random.below(5);
+        let (left, right) = tokio::io::duplex(pipe);
+        let agent = Worker::new(Arc::new(Ledger::new("driven to linked")));
+        let client = Worker::new(Arc::new(Ledger::new("linked to driven")));
+        // Old deaths are forgiven soon: what is tested is surviving them, not giving up.
+        let window = Duration::from_micros(*random.pick(&[1, 100, 5_000]));
+        let mut options = ConnectionOptions::default();
+        options.restart = RestartPolicy { deaths: usize::MAX, window };
+        options.incoming_credit = 1 << (10 + random.below(8));
+        options.drain = Duration::from_millis(100);
+        let (parent, done) = Actor::spawn(None, Parent, ()).await.map_err(Error::into_internal_error)?;
+        let parent = parent.get_cell();
+        let parent_done = tokio::spawn(async move { drop(done.await) });
+        let linked = start_linked(bytes(left), agent.clone(), options, parent.clone()).await?;
+        let (tell, told) = oneshot::channel();
+        let (finish, finished) = oneshot::channel();
+        let driving = tokio::spawn(drive(bytes(right), client.clone(), options, tell, finished));
+        let driven = told.await.map_err(Error::into_internal_error)?;
+        Ok(Self { linked, parent, parent_done, driven, driving, finish, agent, client })
+    }
+
+    /// Ends both connections while requests wait. Returns what is wrong.
+    async fn end(self, ending: Ending, report: &mut Report) -> Vec<String> {
+        report.ended(ending.to_string());
+        let mut faults = Vec::new();
+        let linked = self.linked.connection();
+        let (from_linked, from_driven) = match (Waiting::send("linked", linked), Waiting::send("driven", &self.driven)) {
+            (Ok(linked), Ok(driven)) => (linked, driven),
+            (Err(error), _) | (_, Err(error)) => return vec![format!("requests were refused: {error}")],
+        };
+        self.agent.stuck(STUCK).await;
+        self.client.stuck(STUCK).await;
+        match ending {
+            Ending::KillLinked => drop(self.linked.tree().kill()),
+            Ending::StopLinked => drop(self.linked.tree().stop()),
+            Ending::KillDriven => drop(self.driven.tree().kill()),
+            Ending::StopDriven => drop(self.driven.tree().stop()),
+            Ending::KillBoth => drop((self.linked.tree().kill(), self.driven.tree().kill())),
+            Ending::KillParent => self.parent.kill(),
+            Ending::DropDriven => self.driving.abort(),
+            Ending::Finish => drop(self.finish.send(())),
+        }
+        let (linked_faults, driven_faults) = tokio::join!(from_linked.fail(), from_driven.fail());
+        faults.extend(linked_faults);
+        faults.extend(driven_faults);
+        // Which side ended first is no matter; the other one hears it through the pipe.
+        self.driving.abort();
+        let over = Duration::from_secs(2);
+        if timeout(over, self.linked.closed()).await.is_err() {
+            faults.push(format!("the linked connection does not close:\n{}", self.linked.snapshot()));
+        }
+        if timeout(over, self.driving).await.is_err() {
+            faults.push(format!("the driven connection does not close:\n{}", self.driven.snapshot()));
+        }
+        for late in [late_request("linked", linked).await, late_request("driven", &self.driven).await] {
+            match late {
+                Ok(fault) => faults.extend(fault),
+                Err(error) => faults.push(format!("a late request cannot be written: {error}")),
+            }
+        }
+        self.agent.release();
+        self.client.release();
+        self.parent.stop(None);
+        let _ = self.parent_done.await;
+        faults
+    }
+}
+
+fn bytes(stream: DuplexStream) -> Link {
+    let (reader, writer) = tokio::io::split(stream);
+    Link::bytes(reader, writer)
+}
+
+/// The side whose handlers run inside its dispatch actor.
+async fn start_linked(
+    link: Link,
+    worker: Worker,
+    options: ConnectionOptions,
+    parent: ActorCell,
+) -> Result<Connection<Client>> {
+    let notes = worker.clone();
+    Agent
+        .builder()
+        .options(options)
+        .on_receive_request(
+            async move |request: UntypedMessage, responder, cx: ConnectionTo<Client>| {
+                worker.serve(request, responder, cx).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |note: UntypedMessage, _cx| notes.note(note).await,
+            on_receive_notification!(),
+        )
+        .spawn_linked(link, parent)
+        .await
+}
+
+/// The side whose handlers run in the future of its caller.
+async fn drive(
+    link: Link,
+    worker: Worker,
+    options: ConnectionOptions,
+    tell: oneshot::Sender<ConnectionTo<Agent>>,
+    finished: oneshot::Receiver<()>,
+) -> Result<()> {
+    let notes = worker.clone();
+    Client
+        .builder()
+        .options(options)
+        .on_receive_request(
+            async move |request: UntypedMessage, responder, cx: ConnectionTo<Agent>| {
+                worker.serve(request, responder, cx).await
+            },
+            on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |note: UntypedMessage, _cx| notes.note(note).await,
+            on_receive_notification!(),
+        )
+        .connect_with(link, async move |cx: ConnectionTo<Agent>| {
+            let _ = tell.send(cx);
+            let _ = finished.await;
+            Ok(())
+        })
+        .await
+}
+
+/// Waits for the last actors and tasks to be gone; says which are not.
+async fn nothing_left(trees: &[Arc<Node>], before: usize) -> Vec<String> {
+    let metrics = Handle::current().metrics();
+    for _ in 0..500 {
+        if metrics.num_alive_tasks() <= before {
+            break;
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+    let mut faults = Vec::new();
+    let left = metrics.num_alive_tasks();
+    if left > before {
+        faults.push(format!("{} tasks are left", left - before));
+    }
+    let alive = trees.iter().flat_map(Node::flatten).filter(|node| {
+        node.cell().is_some_and(|cell| cell.get_status() != ractor::ActorStatus::Stopped)
+    });
+    faults.extend(alive.map(|node| format!("{} is left", node.path())));
+    faults
+}
+
+/// The actor above the linked connection: outlives whatever happens below it.
+struct Parent;
+
+impl Actor for Parent {
+    type Msg = ();
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _me: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _me: ActorRef<()>,
+        event: SupervisionEvent,
+        _state: &mut (),
+    ) -> Result<(), ActorProcessingErr> {
+        // Holds the state of what died.
+        drop(event);
+        Ok(())
+    }
+}
