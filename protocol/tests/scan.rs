@@ -167,8 +167,10 @@ fn a_byte_order_mark_is_skipped_once() {
     for message in [text.to_owned(), format!("[{text}]"), text.replace("\"m\"", "\"\\u006d\"")] {
         let frame = Frame::parse(format!("\u{feff}{message}").into());
         assert!(matches!(frame.kind(), FrameKind::Request | FrameKind::Batch), "{message}");
+        check(format!("\u{feff}{message}").as_bytes());
         assert_eq!(frame.text(), message.as_bytes(), "relays pass the message on without the mark");
     }
+    check("\u{feff}[]".as_bytes());
     assert_eq!(Frame::parse(format!("\u{feff}\u{feff}{text}").into()).kind(), FrameKind::Noise);
     assert_eq!(Frame::parse("\u{feff}".repeat(500_000).into()).kind(), FrameKind::Noise);
     assert_eq!(Frame::parse(format!("\u{c}{text}").into()).kind(), FrameKind::Noise, "a form feed is no JSON space");

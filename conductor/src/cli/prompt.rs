@@ -12,7 +12,7 @@ use greenroom::schema::v1::{
     SessionNotification, SessionUpdate, StopReason, TextContent,
 };
 use greenroom::{
-    Agent, Client, ConnectTo, ConnectionTo, DynConnectTo, Error, Responder, Result, on_receive_notification,
+    Agent, Client, ConnectionTo, DynConnectTo, Error, Responder, Result, on_receive_notification,
     on_receive_request,
 };
 

@@ -24,6 +24,10 @@ fn describe(members: &serde_json::Map<String, Value>, text: &mut String) {
     for name in ["reason", "error", "exit", "status", "details"] {
         if let Some(value) = members.get(name) {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            // The message may have said it already.
+            if text.contains(&value) {
+                continue;
+            }
             text.push_str(&format!(": {value}"));
         }
     }

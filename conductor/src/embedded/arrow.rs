@@ -4,7 +4,7 @@ use greenroom::schema::v1::{ContentBlock, SessionNotification, SessionUpdate};
 use greenroom::{Agent, Client, Conductor, ConnectTo, Proxy, on_receive_notification};
 
 /// What is put in front of every piece of text.
-pub const ARROW: &str = "→ ";
+const ARROW: &str = "→ ";
 
 /// A proxy that puts an arrow in front of every piece of text from the agent, and passes
 /// everything else on.

@@ -36,7 +36,9 @@ libfuzzer_sys::fuzz_target!(|text: &[u8]| {
             assert!(batches.is_empty());
             if let Some(reply) = reply {
                 let reply = reply.into_frame();
-                assert!(reply.entries().iter().all(|entry| matches!(entry.kind(), FrameKind::Result | FrameKind::Error)));
+                assert!(
+                    reply.entries().iter().all(|entry| matches!(entry.kind(), FrameKind::Result | FrameKind::Error))
+                );
             }
         }
         FrameKind::Notification | FrameKind::Malformed | FrameKind::Noise => {}

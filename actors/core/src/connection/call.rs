@@ -10,6 +10,7 @@ use greenroom_protocol::{Error, Origin, Outbound, RawId, RequestId};
 use super::batch::BatchSlot;
 use super::shared::Shared;
 use crate::request::CancelFlag;
+use crate::runtime::Permit;
 
 /// What the whole connection knows about one inbound request.
 pub(crate) struct CallState {
@@ -65,6 +66,11 @@ impl CallState {
 
     /// Sends the answer unless there was one. Fails only when the connection is gone.
     pub(crate) fn answer(self: &Arc<Self>, outcome: Result<Bytes, Error>) -> Result<(), Error> {
+        self.answer_with(outcome, None)
+    }
+
+    /// As [`answer`](Self::answer); `permit` is held until the answer is written.
+    fn answer_with(self: &Arc<Self>, outcome: Result<Bytes, Error>, permit: Option<Permit>) -> Result<(), Error> {
         if self.answered.swap(true, Ordering::AcqRel) {
             tracing::debug!(method = %self.method, "a second answer to one request was dropped");
             return Ok(());
@@ -76,7 +82,7 @@ impl CallState {
             Err(error) => Outbound::error(&self.raw_id, error.to_wire().get().as_bytes().to_vec().into()),
         };
         match &self.slot {
-            None => shared.send_reply(message),
+            None => shared.send_reply_with(message, permit),
             Some(slot) => slot.settle(message, &shared),
         }
     }
@@ -119,6 +125,13 @@ impl OpenCall {
     pub(crate) fn answer(mut self, outcome: Result<Bytes, Error>) -> Result<(), Error> {
         self.done = true;
         self.state.answer(outcome)
+    }
+
+    /// Answers with what another peer answered. The credit of that frame is held until ours is
+    /// written: a relay has no queue of its own that could grow.
+    pub(crate) fn forward(mut self, outcome: Result<Bytes, Error>, permit: Option<Permit>) -> Result<(), Error> {
+        self.done = true;
+        self.state.answer_with(outcome, permit)
     }
 }
 

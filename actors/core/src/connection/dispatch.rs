@@ -111,8 +111,8 @@ impl<C: Role> Dispatch<C> {
         match waiter {
             None => tracing::debug!("a response to an unknown request was ignored"),
             Some(Waiter::Forward(call)) => {
-                let _ = call.answer(outcome);
-                drop(permit);
+                // A peer that is gone needs no answer.
+                let _ = call.forward(outcome, permit);
             }
             Some(Waiter::Reply(reply)) if self.plans.wants_responses(reply.method()) => {
                 let delivery = Delivery::response(reply.clone(), outcome, &self.shared);

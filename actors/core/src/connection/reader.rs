@@ -24,6 +24,10 @@ const READ: std::ops::RangeInclusive<usize> = 4 * 1024..=64 * 1024;
 /// Reads between two looks at the control messages.
 const READS_PER_RUN: usize = 16;
 
+/// What a frame costs beside its text, in bytes: its envelope and its places in the queues.
+/// Counting it keeps a flood of tiny messages bounded as well.
+const FRAME_COST: usize = 256;
+
 /// How long the end of a process may take to become known after its output ended.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 
@@ -105,7 +109,7 @@ impl Reader {
                 if let Some(tap) = &self.tap {
                     tap(&String::from_utf8_lossy(&text), LineDirection::Stdout);
                 }
-                let permit = self.credit.take(text.len());
+                let permit = self.credit.take(text.len() + FRAME_COST);
                 let frame = Frame::parse(text);
                 (self.outlet)(Inbound::Frame(frame, Some(permit)));
             }

@@ -112,7 +112,12 @@ impl Shared {
     }
 
     pub(crate) fn send_reply(&self, message: Outbound) -> Result<(), Error> {
-        let permit = self.out_permit(message.len());
+        self.send_reply_with(message, None)
+    }
+
+    /// Queues an answer that holds credit: the given one, or else that of this side's output.
+    pub(crate) fn send_reply_with(&self, message: Outbound, permit: Option<Permit>) -> Result<(), Error> {
+        let permit = permit.unwrap_or_else(|| self.out_permit(message.len()));
         self.publish(Outgoing::Reply(message, Some(permit)))
     }
 

@@ -1,0 +1,7 @@
+//! The component `pass_through` on the stdin and stdout of this process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    greenroom_testkit::run(greenroom_testkit::pass_through())
+}

@@ -1,0 +1,1 @@
+//! Breaking actors on purpose.

@@ -1,0 +1,20 @@
+//! What tests of ACP programs need: agents and proxies that behave predictably, peers that speak
+//! raw bytes from a script, and a monkey that breaks actors.
+//!
+//! - [`testy`], [`pass_through`] and [`arrow`]: components, each also a program of this package.
+//! - [`scripted`]: the far side of a connection, byte for byte.
+//! - [`chaos`]: kill, stop, panic and stall any actor of any tree, from a seed that can be
+//!   replayed, and prove afterwards that nothing was lost.
+
+pub mod chaos;
+pub mod scripted;
+
+mod arrow;
+mod pass_through;
+mod program;
+mod testy;
+
+pub use arrow::arrow;
+pub use pass_through::pass_through;
+pub use program::run;
+pub use testy::testy;

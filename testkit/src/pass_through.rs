@@ -1,0 +1,9 @@
+//! A proxy that changes nothing.
+
+use greenroom::{Conductor, ConnectTo, Proxy};
+
+/// A proxy without handlers: every message passes on as it is, in both directions.
+#[must_use]
+pub fn pass_through() -> impl ConnectTo<Conductor> {
+    Proxy.builder().name("pass-through-proxy")
+}
