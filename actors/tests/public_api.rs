@@ -26,26 +26,32 @@ use serde_json::{Value, json};
 
 mod also_under {
     //! The same items, under their other documented paths.
-    pub use greenroom::role::acp::{Agent, Client, Conductor, Proxy};
-    pub use greenroom::role::mcp;
-    pub use greenroom::schema::{InitializeProxyRequest, SuccessorMessage, v1::InitializeRequest};
-    pub use greenroom::{ConnectTo, ConnectionDriver, DynConnectTo, HasPeer, Role, RoleId, UntypedRole};
+    use greenroom::role::acp::{Agent, Client, Conductor, Proxy};
+    use greenroom::role::mcp;
+    use greenroom::schema::{InitializeProxyRequest, SuccessorMessage, v1::InitializeRequest};
+    use greenroom::{ConnectTo, ConnectionDriver, DynConnectTo, HasPeer, Role, RoleId, UntypedRole};
 }
 
 #[cfg(feature = "unstable_protocol_v2")]
 mod second_version {
-    pub use greenroom::schema::v2::{InitializeProxyRequest, InitializeRequest, PromptRequest};
+    use greenroom::schema::v2::{InitializeProxyRequest, InitializeRequest, PromptRequest};
 }
 
 #[cfg(feature = "process")]
 mod process {
-    use super::{ConnectTo, Conductor, Client, Error, LineDirection};
+    use super::{Client, Conductor, ConnectTo, Error, LineDirection};
     use greenroom::{AcpAgent, AcpAgentConfig};
 
     fn agents() -> Result<[AcpAgent; 5], Error> {
         let config = AcpAgentConfig::new("agent").arg("--a").args(["--b"]).env("K", "V").envs([("L", "W")]);
         let tapped = AcpAgent::new(config).with_debug(|_line: &str, _direction: LineDirection| {});
-        Ok([tapped, AcpAgent::from_args(["K=V", "agent"])?, "agent --a".parse()?, AcpAgent::claude_agent(), AcpAgent::codex()])
+        Ok([
+            tapped,
+            AcpAgent::from_args(["K=V", "agent"])?,
+            "agent --a".parse()?,
+            AcpAgent::claude_agent(),
+            AcpAgent::codex(),
+        ])
     }
 
     fn parts(agent: AcpAgent) -> AcpAgentConfig {
@@ -113,7 +119,9 @@ fn builder(transport: impl ConnectTo<Agent>) -> impl Future<Output = Result<()>>
         )
         .on_receive_request_from(
             Client,
-            async |ask: v1::NewSessionRequest, responder, _cx| Ok(Handled::No { message: (ask, responder), retry: false }),
+            async |ask: v1::NewSessionRequest, responder, _cx| {
+                Ok(Handled::No { message: (ask, responder), retry: false })
+            },
             on_receive_request!(),
         )
         .on_receive_notification(async |_: Tell, _cx| Ok(()), on_receive_notification!())
@@ -173,8 +181,7 @@ fn answers(cx: &ConnectionTo<Agent>, responders: [Responder<Answer>; 10]) -> Res
     cx.send_request(Ask { n: 1 }).forward_response_to(g)?;
     cx.send_request(Ask { n: 1 }).on_receiving_ok_result(h, |answer, responder| async { responder.respond(answer) })?;
     cx.prepare_request(Ask { n: 1 }).forward_response_to(i)?;
-    cx.prepare_request(Ask { n: 1 })
-        .on_receiving_ok_result(j, |answer, responder| async { responder.respond(answer) })
+    cx.prepare_request(Ask { n: 1 }).on_receiving_ok_result(j, |answer, responder| async { responder.respond(answer) })
 }
 
 fn routers(routers: [ResponseRouter<Answer>; 5]) -> Result<()> {
