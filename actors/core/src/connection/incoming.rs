@@ -154,11 +154,15 @@ impl Incoming {
     }
 
     fn malformed(&mut self, frame: &Frame) {
-        if let Some(malformed) = frame.malformation()
-            && !malformed.response_shaped
-        {
+        let Some(malformed) = frame.malformation() else { return };
+        if !malformed.response_shaped {
             let error = malformed.error.clone();
-            self.refuse(&error);
+            return self.refuse(&error);
+        }
+        // A response is never answered, but whoever waits for it must hear that it is unusable.
+        if let Some(RequestId::Number(id)) = frame.request_id() {
+            let error = Error::internal_error().data("the peer's response is malformed");
+            self.step(Step::Response(id, Err(error), None));
         }
     }
 

@@ -1,0 +1,7 @@
+//! The `greenroom` program, started as users start it, with real processes around it.
+
+mod agent;
+mod memory;
+mod processes;
+mod prompt;
+mod support;
