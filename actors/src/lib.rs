@@ -7,13 +7,13 @@
 pub use greenroom_actors::*;
 #[doc(hidden)]
 pub use greenroom_protocol::__private;
-#[cfg(feature = "process")]
-pub use greenroom_transports::{AcpAgent, AcpAgentConfig};
-pub use greenroom_transports::{ByteStreams, Lines};
 #[cfg(feature = "socket")]
 pub use greenroom_transports::Socket;
 #[cfg(feature = "stdio")]
 pub use greenroom_transports::Stdio;
+#[cfg(feature = "process")]
+pub use greenroom_transports::{AcpAgent, AcpAgentConfig};
+pub use greenroom_transports::{ByteStreams, Lines};
 
 /// Compiles the programs of the README.
 #[cfg(all(doctest, feature = "process", feature = "stdio"))]

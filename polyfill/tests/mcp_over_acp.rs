@@ -125,7 +125,8 @@ fn a_route_has_one_spelling() {
         assert_eq!(server_of_route(&route(id)).as_deref(), Some(id));
     }
     let too_long = route(&"x".repeat(ROUTE_LIMIT));
-    for segment in ["", "mcp", "ZmlsZXM", "MCP-ZmlsZXM", "mcp-ZmlsZXM=", "mcp-ZmlsZXN", "mcp-_w", "mcp-a+b", &too_long] {
+    for segment in ["", "mcp", "ZmlsZXM", "MCP-ZmlsZXM", "mcp-ZmlsZXM=", "mcp-ZmlsZXN", "mcp-_w", "mcp-a+b", &too_long]
+    {
         assert_eq!(server_of_route(segment), None, "{segment:.40}");
     }
 }

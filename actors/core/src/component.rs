@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use greenroom_protocol::{BoxFuture, Channel, ConnectionDriver, Result};
+pub use greenroom_protocol::ConnectionDriver;
+use greenroom_protocol::{BoxFuture, Channel, Result};
 
 use crate::link::Link;
 use crate::role::Role;

@@ -57,8 +57,9 @@ async fn main() -> Result<()> {
 }
 
 fn first_allowed(ask: &RequestPermissionRequest) -> RequestPermissionOutcome {
-    let allows =
-        |kind: PermissionOptionKind| matches!(kind, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways);
+    let allows = |kind: PermissionOptionKind| {
+        matches!(kind, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
+    };
     match ask.options.iter().find(|option| allows(option.kind)) {
         Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone())),
         None => RequestPermissionOutcome::Cancelled,

@@ -296,7 +296,7 @@ impl fmt::Display for MethodText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
-            Self::Json(text) => f.write_str(&String::from_utf8_lossy(text).trim_matches('"')),
+            Self::Json(text) => f.write_str(String::from_utf8_lossy(text).trim_matches('"')),
         }
     }
 }
