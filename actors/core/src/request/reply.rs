@@ -7,7 +7,7 @@ use bytes::Bytes;
 use greenroom_protocol::{BoxFuture, Error, Origin, RemoteStyle, Result};
 use parking_lot::Mutex;
 
-use crate::connection::{Shared, TaskItem};
+use crate::connection::Shared;
 use crate::runtime::Scope;
 
 /// What runs inside the dispatch step of the answer.
@@ -92,11 +92,11 @@ impl Reply {
         None
     }
 
-    /// The answer will never come. An ordered callback runs as a task of its own: a failure is no
-    /// wire message and has no place in the dispatch order.
+    /// The answer will never come. An ordered callback runs beside the dispatch loop: a failure is
+    /// no wire message and has no place in its order.
     pub(crate) fn fail(&self, error: Error, connection: &Arc<Shared>) {
         if let Some(callback) = self.settle(Err(error)) {
-            spawn_callback(connection, callback);
+            connection.run_callback(callback);
         }
     }
 
@@ -108,7 +108,7 @@ impl Reply {
             None => state.callback = Some(callback),
             Some(outcome) => {
                 drop(state);
-                spawn_callback(connection, callback(outcome));
+                connection.run_callback(callback(outcome));
             }
         }
     }
@@ -146,14 +146,5 @@ impl Reply {
         }
         state.waker = Some(cx.waker().clone());
         Poll::Pending
-    }
-}
-
-fn spawn_callback(connection: &Shared, callback: BoxFuture<'static, Result<()>>) {
-    if let Err(TaskItem::Spawn(task)) = connection.tasks.send(TaskItem::Spawn(callback)) {
-        // The connection is over, yet the callback is owed its failure.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            drop(runtime.spawn(task));
-        }
     }
 }
