@@ -13,12 +13,15 @@ use crate::runtime::Scope;
 /// What runs inside the dispatch step of the answer.
 pub(crate) type Callback = Box<dyn FnOnce(Result<Bytes>) -> BoxFuture<'static, Result<()>> + Send>;
 
+/// Reads JSON text, then maps what it read.
+type ReadAndMap<T> = Box<dyn FnOnce(&str, &str) -> Result<T> + Send>;
+
 /// Turns the JSON text of a result into what the caller wants.
 pub(crate) enum Decode<T> {
     /// The response type's own reading.
     Direct(fn(&str, &str) -> Result<T>),
     /// Reading, then mapping.
-    Mapped(Box<dyn FnOnce(&str, &str) -> Result<T> + Send>),
+    Mapped(ReadAndMap<T>),
 }
 
 impl<T> Decode<T> {
