@@ -1,7 +1,9 @@
 //! A peer that speaks raw bytes from a script.
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
+};
 
 use greenroom::link::Link;
 
@@ -71,7 +73,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Scripted<R, W> {
         let writer = self.writer.as_mut().expect("the script closed its output before");
         let mut through = 0;
         while through < at_most {
-            let once = tokio::time::timeout(std::time::Duration::from_millis(1), writer.write(&bytes[through % bytes.len()..]));
+            let once = tokio::time::timeout(
+                std::time::Duration::from_millis(1),
+                writer.write(&bytes[through % bytes.len()..]),
+            );
             match once.await {
                 Ok(Ok(count)) => through += count,
                 Ok(Err(_)) | Err(_) => break,

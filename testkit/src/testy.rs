@@ -77,8 +77,12 @@ async fn run(
     let text = text_of(&prompt.prompt);
     if text == "wait_for_cancel" {
         let marker = responder.cancellation();
-        let outcome = marker.run_until_cancelled(async { Ok(turn.cancelled().await) }).await;
-        return responder.respond_with_result(outcome.map(|()| PromptResponse::new(StopReason::Cancelled)));
+        let cancelled = async {
+            turn.cancelled().await;
+            Ok(PromptResponse::new(StopReason::Cancelled))
+        };
+        let outcome = marker.run_until_cancelled(cancelled).await;
+        return responder.respond_with_result(outcome);
     }
     let answer = match text.strip_prefix("echo ") {
         Some(message) => message,

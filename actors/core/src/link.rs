@@ -5,6 +5,7 @@
 //! the same process).
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use greenroom_protocol::{BoxFuture, Channel, ConnectionDriver, Error, limits};
@@ -33,6 +34,14 @@ pub enum LineDirection {
 /// Sees every line that passes a physical transport. Called by the reader and writer actors: it
 /// must not block.
 pub type LineTap = Arc<dyn Fn(&str, LineDirection) + Send + Sync>;
+
+/// Shows a line to a tap. A tap that panics must not cost the message that it looks at.
+pub(crate) fn show(tap: &LineTap, line: &[u8], direction: LineDirection) {
+    let text = String::from_utf8_lossy(line);
+    if catch_unwind(AssertUnwindSafe(|| tap(&text, direction))).is_err() {
+        tracing::error!("a line tap panicked");
+    }
+}
 
 /// How the process behind a link ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,12 +75,13 @@ pub struct Link {
     pub(crate) driver_kind: &'static str,
     pub(crate) exit: Option<watch::Receiver<Option<Exit>>>,
     pub(crate) tap: Option<LineTap>,
-    pub(crate) max_frame: usize,
+    /// `None`: the default.
+    max_frame: Option<usize>,
 }
 
 impl Link {
     fn new(ends: Ends) -> Self {
-        Self { ends, driver: None, driver_kind: "driver", exit: None, tap: None, max_frame: limits::MAX_FRAME }
+        Self { ends, driver: None, driver_kind: "driver", exit: None, tap: None, max_frame: None }
     }
 
     /// A byte stream that carries one JSON text a line.
@@ -143,8 +153,13 @@ impl Link {
     /// Longest accepted line in bytes; the default is [`limits::MAX_FRAME`].
     #[must_use]
     pub fn with_max_frame(mut self, bytes: usize) -> Self {
-        self.max_frame = bytes;
+        self.max_frame = Some(bytes);
         self
+    }
+
+    /// The limit that holds.
+    pub(crate) fn max_frame(&self) -> usize {
+        self.max_frame.unwrap_or(limits::MAX_FRAME)
     }
 
     /// Waits until the link is up.
@@ -157,10 +172,12 @@ impl Link {
             let opened = Box::pin(open).await?;
             // What was set on the outer link wins over the defaults of the inner one.
             link = Self {
-                driver: opened.driver.or(link.driver),
-                exit: opened.exit.or(link.exit),
-                tap: opened.tap.or(link.tap),
-                ..opened
+                driver_kind: if link.driver.is_some() { link.driver_kind } else { opened.driver_kind },
+                driver: link.driver.or(opened.driver),
+                exit: link.exit.or(opened.exit),
+                tap: link.tap.or(opened.tap),
+                max_frame: link.max_frame.or(opened.max_frame),
+                ends: opened.ends,
             };
         }
         Ok(link)
@@ -175,6 +192,6 @@ impl fmt::Debug for Link {
             Ends::Port(_) => "port",
             Ends::Opening(_) => "opening",
         };
-        f.debug_struct("Link").field("ends", &ends).field("max_frame", &self.max_frame).finish_non_exhaustive()
+        f.debug_struct("Link").field("ends", &ends).field("max_frame", &self.max_frame()).finish_non_exhaustive()
     }
 }

@@ -88,7 +88,18 @@ pub(crate) async fn join(left: Link, right: Link) -> Result<()> {
     guard.0.push(right.clone());
     to_left.up(&left);
     to_right.up(&right);
-    let (left, right) = tokio::join!(left_end, right_end);
+    // A side that broke may never tell the other one the end of its stream: the ends do.
+    let left_over = async {
+        let end = left_end.await;
+        right.close();
+        end
+    };
+    let right_over = async {
+        let end = right_end.await;
+        left.close();
+        end
+    };
+    let (left, right) = tokio::join!(left_over, right_over);
     live.none().await;
     let gone = |_| Error::internal_error().data("a side of the relay disappeared");
     left.map_err(gone)?.and(right.map_err(gone)?)

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use greenroom_protocol::{Error, JsonRpcResponse, RequestId, Result, RoleId};
 use serde_json::Value;
 
-use crate::connection::{OpenCall, Shared, TaskItem};
+use crate::connection::{OpenCall, Shared};
 use crate::request::{Reply, RequestCancellation};
 
 type Encode<T> = Box<dyn FnOnce(&str, Result<T>) -> Result<Bytes> + Send>;
@@ -179,7 +179,7 @@ impl Settle {
     fn route(&self, outcome: Result<Bytes>) {
         // Routed by hand: there is no dispatch step that a callback could hold up.
         if let Some(callback) = self.reply.settle(outcome) {
-            let _ = self.connection.tasks.send(TaskItem::Spawn(callback));
+            self.connection.run_callback(callback);
         }
     }
 }

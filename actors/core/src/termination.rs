@@ -74,8 +74,8 @@ impl Cause {
             Self::Terminated(termination) => {
                 data.insert("reason".into(), CONNECTION_TERMINATED_REASON.into());
                 data.insert("termination".into(), termination.kind().into());
-                if let Some(error) = termination.error()
-                    && error.origin() == Origin::Overflow
+                // What broke a transport names no payload; what a handler says might.
+                if let Self::Terminated(ConnectionTermination::TransportError(error)) = self
                     && let Some(detail) = &error.data
                 {
                     data.insert("cause".into(), detail.clone());

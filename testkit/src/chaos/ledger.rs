@@ -158,7 +158,15 @@ mod tests {
         ledger.settled(0, &Ok(json!({ "n": 1 })));
         ledger.settled(0, &Err(Error::internal_error()));
         let faults = ledger.check();
-        for expected in ["got the answer", "got the error", "1 lost: 2", "delivered more", "came before", "without an outcome: 2", "settled more than once: 0"] {
+        for expected in [
+            "got the answer",
+            "got the error",
+            "1 lost: 2",
+            "delivered more",
+            "came before",
+            "without an outcome: 2",
+            "settled more than once: 0",
+        ] {
             assert!(faults.iter().any(|fault| fault.contains(expected)), "{expected}: {faults:?}");
         }
     }

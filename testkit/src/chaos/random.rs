@@ -16,7 +16,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;
@@ -26,7 +26,7 @@ impl Random {
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         // The upper bits are the good ones.
-        (self.next() >> 11) % limit
+        (self.number() >> 11) % limit
     }
 
     /// True once in `times`.
@@ -48,9 +48,9 @@ mod tests {
     #[test]
     fn a_seed_replays() {
         let (mut left, mut right, mut other) = (Random::new(7), Random::new(7), Random::new(8));
-        let numbers: Vec<_> = (0..100).map(|_| left.next()).collect();
-        assert_eq!(numbers, (0..100).map(|_| right.next()).collect::<Vec<_>>());
-        assert_ne!(numbers, (0..100).map(|_| other.next()).collect::<Vec<_>>());
+        let numbers: Vec<_> = (0..100).map(|_| left.number()).collect();
+        assert_eq!(numbers, (0..100).map(|_| right.number()).collect::<Vec<_>>());
+        assert_ne!(numbers, (0..100).map(|_| other.number()).collect::<Vec<_>>());
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use greenroom::link::Link;
 use greenroom::runtime::{Node, RestartPolicy};
 use greenroom::{
-    Agent, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage,
-    on_receive_notification, on_receive_request,
+    Agent, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage, on_receive_notification,
+    on_receive_request,
 };
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorCell};
 use tokio::io::DuplexStream;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -20,6 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::ending::{Ending, STUCK, Waiting, late_request};
 use super::ledger::Ledger;
 use super::monkey::Monkey;
+use super::parent::Parent;
 use super::random::Random;
 use super::report::Report;
 use super::workload::{Worker, produce};
@@ -106,7 +107,7 @@ impl Soak {
         random: &mut Random,
         report: &mut Report,
     ) -> Result<(), Vec<String>> {
-        let mut monkey = Monkey::new(random.next()).pace(5 + random.below(60));
+        let mut monkey = Monkey::new(random.number()).pace(5 + random.below(60));
         if !self.durable {
             monkey = monkey.losing_mailboxes();
         }
@@ -114,13 +115,13 @@ impl Soak {
         let half = self.messages / 2;
         let (done, linked_done) = oneshot::channel();
         // As a task of the connection on one side, as a free task on the other.
-        let (cx, ledger, seed) = (stage.linked.connection().clone(), stage.client.ledger.clone(), random.next());
+        let (cx, ledger, seed) = (stage.linked.connection().clone(), stage.client.ledger.clone(), random.number());
         let spawned = stage.linked.connection().spawn(async move {
             produce(cx, ledger, half, seed).await?;
             let _ = done.send(());
             Ok(())
         });
-        let ours = produce(stage.driven.clone(), stage.agent.ledger.clone(), self.messages - half, random.next());
+        let ours = produce(stage.driven.clone(), stage.agent.ledger.clone(), self.messages - half, random.number());
         let both = async {
             spawned?;
             let (ours, theirs) = tokio::join!(ours, linked_done);
@@ -180,7 +181,8 @@ impl Stage {
         report.ended(ending.to_string());
         let mut faults = Vec::new();
         let linked = self.linked.connection();
-        let (from_linked, from_driven) = match (Waiting::send("linked", linked), Waiting::send("driven", &self.driven)) {
+        let (from_linked, from_driven) = match (Waiting::send("linked", linked), Waiting::send("driven", &self.driven))
+        {
             (Ok(linked), Ok(driven)) => (linked, driven),
             (Err(error), _) | (_, Err(error)) => return vec![format!("requests were refused: {error}")],
         };
@@ -296,33 +298,10 @@ async fn nothing_left(trees: &[Arc<Node>], before: usize) -> Vec<String> {
     if left > before {
         faults.push(format!("{} tasks are left", left - before));
     }
-    let alive = trees.iter().flat_map(Node::flatten).filter(|node| {
-        node.cell().is_some_and(|cell| cell.get_status() != ractor::ActorStatus::Stopped)
-    });
+    let alive = trees
+        .iter()
+        .flat_map(Node::flatten)
+        .filter(|node| node.cell().is_some_and(|cell| cell.get_status() != ractor::ActorStatus::Stopped));
     faults.extend(alive.map(|node| format!("{} is left", node.path())));
     faults
-}
-
-/// The actor above the linked connection: outlives whatever happens below it.
-struct Parent;
-
-impl Actor for Parent {
-    type Msg = ();
-    type State = ();
-    type Arguments = ();
-
-    async fn pre_start(&self, _me: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-
-    async fn handle_supervisor_evt(
-        &self,
-        _me: ActorRef<()>,
-        event: SupervisionEvent,
-        _state: &mut (),
-    ) -> Result<(), ActorProcessingErr> {
-        // Holds the state of what died.
-        drop(event);
-        Ok(())
-    }
 }

@@ -70,7 +70,7 @@ impl Worker {
     pub(super) async fn note(&self, notification: UntypedMessage) -> Result<()> {
         let number = number_of(&notification);
         self.ledger.arrived(number);
-        if number % 7 == 0 {
+        if number.is_multiple_of(7) {
             tokio::task::yield_now().await;
         }
         Ok(())

@@ -100,7 +100,7 @@ impl<C: Role> Dispatch<C> {
             }
             Step::Notification(call) => self.deliver(Delivery::Notification(call), Subject::Notification).await,
             Step::Response(id, outcome, permit) => self.response(id, outcome, permit).await,
-            Step::BatchDispatched(batch) => batch.dispatched(&self.shared),
+            Step::BatchDispatched(batch, _permit) => batch.dispatched(&self.shared),
             // Worked off by `end_of_input`, which leaves it in front until it is done.
             Step::Eof(_) => {}
         }
@@ -171,7 +171,10 @@ impl<C: Role> Dispatch<C> {
             Nature::Custom => {
                 let connection = self.connection();
                 let (dispatch, _) = delivery.into_dispatch(self.counterpart.role_id())?;
-                match self.counterpart.default_handle_dispatch_from(dispatch, connection).await? {
+                let method = dispatch.method().to_owned();
+                let work = self.counterpart.default_handle_dispatch_from(dispatch, connection);
+                let work = AssertUnwindSafe(Scoped::new(self.shared.id, work)).catch_unwind();
+                match work.await.unwrap_or_else(|_panic| Err(panicked(&method)))? {
                     Handled::Yes => return Ok(()),
                     Handled::No { message, .. } => Delivery::from_dispatch(message)?,
                 }
@@ -239,14 +242,10 @@ impl<C: Role> Dispatch<C> {
         if !self.end.closed {
             let connection = self.connection();
             let closing = self.end.closing.get_or_insert_with(|| self.handlers.close(connection));
-            let result = AssertUnwindSafe(closing).catch_unwind().await;
+            let result = closing.await;
             (self.end.closed, self.end.closing) = (true, None);
-            match result {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => self.shared.fail(ConnectionTermination::HandlerError(error)),
-                Err(_panic) => self.shared.fail(ConnectionTermination::HandlerError(
-                    Error::internal_error().data("a close callback panicked"),
-                )),
+            if let Err(error) = result {
+                self.shared.fail(ConnectionTermination::HandlerError(error));
             }
         }
         self.shared.incoming_closed.send_replace(true);

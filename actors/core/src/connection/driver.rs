@@ -3,9 +3,11 @@
 //! Owns: the driver, in its leased state, so that killing this actor does not end the transport.
 //! Supervised by: the connection. When the driver ends, so does this actor.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use greenroom_protocol::ConnectionDriver;
+use futures_util::FutureExt as _;
+use greenroom_protocol::{ConnectionDriver, Error};
 use tokio::sync::Notify;
 
 use crate::runtime::{Flow, Inbox, Stage};
@@ -32,11 +34,13 @@ impl Stage for Driver {
         loop {
             tokio::select! {
                 biased;
-                result = &mut *driver => {
+                result = AssertUnwindSafe(&mut *driver).catch_unwind() => {
                     self.driver = None;
                     return match result {
-                        Ok(()) => Flow::Finished,
-                        Err(error) => Flow::Failed(error),
+                        Ok(Ok(())) => Flow::Finished,
+                        Ok(Err(error)) => Flow::Failed(error),
+                        // Polling it again would only panic again.
+                        Err(_panic) => Flow::Failed(Error::internal_error().data("the transport's driver panicked")),
                     };
                 }
                 () = self.finish.notified(), if !self.finishing => {

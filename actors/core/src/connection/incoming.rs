@@ -42,7 +42,7 @@ impl Incoming {
             FrameKind::Request | FrameKind::Notification | FrameKind::Result | FrameKind::Error => {
                 self.message(frame, permit, None);
             }
-            FrameKind::Batch if self.accept_batches => self.batch(&frame),
+            FrameKind::Batch if self.accept_batches => self.batch(&frame, permit),
             FrameKind::Batch => {
                 self.refuse(&Error::invalid_request().data("batches are not accepted on this connection"));
             }
@@ -137,7 +137,9 @@ impl Incoming {
         }
     }
 
-    fn batch(&mut self, frame: &Frame) {
+    /// Takes a batch apart. Its credit is held until the last entry is dispatched: the entries share
+    /// the memory of the whole.
+    fn batch(&mut self, frame: &Frame, permit: Option<Permit>) {
         let batch = BatchHandle::new();
         for entry in frame.entries() {
             if entry.kind() == FrameKind::Malformed {
@@ -150,7 +152,7 @@ impl Incoming {
             }
             self.message(entry.clone(), None, Some(&batch));
         }
-        self.step(Step::BatchDispatched(batch));
+        self.step(Step::BatchDispatched(batch, permit));
     }
 
     fn malformed(&mut self, frame: &Frame) {

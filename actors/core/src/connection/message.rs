@@ -81,8 +81,8 @@ pub(crate) enum Step {
     Notification(InboundCall),
     /// The answer to one of our requests.
     Response(i64, Result<Bytes, Error>, Option<Permit>),
-    /// All entries of this batch were dispatched.
-    BatchDispatched(super::batch::BatchHandle),
+    /// All entries of this batch were dispatched; gives its credit back.
+    BatchDispatched(super::batch::BatchHandle, Option<Permit>),
     /// The end of the input.
     Eof(EndOfInput),
 }

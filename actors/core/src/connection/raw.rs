@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use greenroom_protocol::{Error, Origin, Outbound};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
@@ -54,13 +54,14 @@ impl RawConnection {
         supervisor: Option<ActorCell>,
     ) -> Result<Self, Error> {
         let link = link.open().await?;
+        let max_frame = link.max_frame();
         let mut assembly = Assembly { node: node.clone(), live: live.clone(), children: Vec::new(), options };
         let mut seats = RawSeats::default();
         let mut closing: Box<dyn Fn() + Send + Sync> = Box::new(|| {});
         let sink = match link.ends {
             Ends::Bytes { reader, writer } => {
                 let credit = Credit::new(options.incoming_credit);
-                let reader = Reader::new(reader, link.max_frame, link.tap.clone(), link.exit, credit, outlet);
+                let reader = Reader::new(reader, max_frame, link.tap.clone(), link.exit, credit, outlet);
                 seats.reader = assembly.add("reader", reader, Mailbox::new());
                 let wire = Mailbox::new();
                 seats.writer = Some(assembly.add("writer", Writer::new(writer, link.tap), wire.clone()));
@@ -100,8 +101,8 @@ impl RawConnection {
             live,
         };
         let spawned = match supervisor {
-            Some(supervisor) => Actor::spawn_linked(None, RawSupervisor, kit, supervisor).await,
-            None => Actor::spawn(None, RawSupervisor, kit).await,
+            Some(supervisor) => Actor::spawn_linked(None, RawSupervisor::default(), kit, supervisor).await,
+            None => Actor::spawn(None, RawSupervisor::default(), kit).await,
         };
         let (actor, _join) =
             spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
@@ -183,7 +184,14 @@ pub(crate) enum RawMessage {
 #[cfg(feature = "cluster")]
 impl ractor::Message for RawMessage {}
 
-struct RawSupervisor;
+/// Owns the guard. `ractor` sends an actor's state to its supervisor inside of the event that tells
+/// its death; the guard must not depend on when that supervisor, which may be any actor of the
+/// embedding program, looks at the event. So it is no state: it is dropped with the actor itself.
+#[derive(Default)]
+struct RawSupervisor {
+    /// Never contended: an actor does one thing at a time.
+    guard: Mutex<Option<RawGuard>>,
+}
 
 struct RawGuard {
     kit: RawKit,
@@ -200,13 +208,13 @@ struct RawGuard {
 #[cfg_attr(feature = "async-trait", ractor::async_trait)]
 impl Actor for RawSupervisor {
     type Msg = RawMessage;
-    type State = RawGuard;
+    type State = ();
     type Arguments = RawKit;
 
-    async fn pre_start(&self, me: ActorRef<RawMessage>, kit: RawKit) -> Result<RawGuard, ActorProcessingErr> {
+    async fn pre_start(&self, me: ActorRef<RawMessage>, kit: RawKit) -> Result<(), ActorProcessingErr> {
         kit.node.started_as(me.get_cell());
         let live = kit.live.enter();
-        Ok(RawGuard {
+        *self.guard.lock().await = Some(RawGuard {
             kit,
             timers: Vec::new(),
             result: None,
@@ -216,11 +224,14 @@ impl Actor for RawSupervisor {
             driver_ended: false,
             broken: None,
             _live: live,
-        })
+        });
+        Ok(())
     }
 
-    async fn post_start(&self, me: ActorRef<RawMessage>, state: &mut RawGuard) -> Result<(), ActorProcessingErr> {
-        state.kit.children.start_all(&me.get_cell()).await?;
+    async fn post_start(&self, me: ActorRef<RawMessage>, _state: &mut ()) -> Result<(), ActorProcessingErr> {
+        if let Some(guard) = &mut *self.guard.lock().await {
+            guard.kit.children.start_all(&me.get_cell()).await?;
+        }
         Ok(())
     }
 
@@ -228,8 +239,10 @@ impl Actor for RawSupervisor {
         &self,
         me: ActorRef<RawMessage>,
         message: RawMessage,
-        state: &mut RawGuard,
+        _state: &mut (),
     ) -> Result<(), ActorProcessingErr> {
+        let mut guard = self.guard.lock().await;
+        let Some(state) = &mut *guard else { return Ok(()) };
         match message {
             RawMessage::Restart(child) => state.restart(child, &me).await,
             RawMessage::Close => state.close(&me),
@@ -242,9 +255,10 @@ impl Actor for RawSupervisor {
         &self,
         me: ActorRef<RawMessage>,
         event: SupervisionEvent,
-        state: &mut RawGuard,
+        _state: &mut (),
     ) -> Result<(), ActorProcessingErr> {
         if let Some(actor) = death_of(event)
+            && let Some(state) = &mut *self.guard.lock().await
             && let Some(death) = state.kit.children.died(actor)
         {
             state.death(death, &me).await;

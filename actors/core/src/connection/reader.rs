@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 use tokio::time::Duration;
 
-use crate::link::{ByteReader, Exit, LineDirection, LineTap};
+use crate::link::{ByteReader, Exit, LineDirection, LineTap, show};
 use crate::port::{EndOfInput, Inbound};
 use crate::runtime::{Credit, Flow, Inbox, Mailbox, Stage};
 
@@ -58,6 +58,8 @@ pub(crate) struct Reader {
     credit: Credit,
     exit: Option<watch::Receiver<Option<Exit>>>,
     outlet: Outlet,
+    /// How the stream ended. In the leased state, because telling it takes time.
+    end: Option<Option<Error>>,
     ended: bool,
 }
 
@@ -82,21 +84,30 @@ impl Reader {
             credit,
             exit,
             outlet,
+            end: None,
             ended: false,
         }
     }
 
     /// Delivers every complete line of the buffer.
-    fn deliver_lines(&mut self) {
+    ///
+    /// # Errors
+    /// When a line, complete or not, is longer than the limit.
+    fn deliver_lines(&mut self) -> Result<(), Error> {
         self.deliver_current();
         while let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
-            let line = self.buffer.split_to(self.scanned + found).freeze();
+            let length = self.scanned + found;
+            if length > self.max_frame {
+                return Err(self.overflow());
+            }
+            let line = self.buffer.split_to(length).freeze();
             self.buffer.advance(1);
             self.scanned = 0;
             self.current = Some((line, 0));
             self.deliver_current();
         }
         self.scanned = self.buffer.len();
+        if self.scanned > self.max_frame { Err(self.overflow()) } else { Ok(()) }
     }
 
     /// Parses and delivers the line at hand. Peek and commit: it stays at hand until delivered.
@@ -107,7 +118,7 @@ impl Reader {
             let text = trim(line.clone(), &mut self.at_start);
             if !text.is_empty() {
                 if let Some(tap) = &self.tap {
-                    tap(&String::from_utf8_lossy(&text), LineDirection::Stdout);
+                    show(tap, &text, LineDirection::Stdout);
                 }
                 let permit = self.credit.take(text.len() + FRAME_COST);
                 let frame = Frame::parse(text);
@@ -123,7 +134,7 @@ impl Reader {
     ///
     /// Waits a moment for the end of the process behind the stream, so that whoever waits for an
     /// answer learns the reason.
-    async fn deliver_end(&mut self, error: Option<Error>) -> Flow {
+    async fn deliver_end(&mut self) -> Flow {
         let exit = match &mut self.exit {
             Some(exit) => match tokio::time::timeout(EXIT_WAIT, exit.wait_for(Option::is_some)).await {
                 Ok(Ok(exit)) => exit.clone(),
@@ -132,6 +143,8 @@ impl Reader {
             None => None,
         };
         if !self.ended {
+            self.deliver_current();
+            let error = self.end.clone().flatten();
             if error.is_none() && !self.buffer.is_empty() {
                 // A last line without a line end still counts.
                 let line = self.buffer.split().freeze();
@@ -161,26 +174,24 @@ impl Stage for Reader {
             return Flow::Finished;
         }
         for _ in 0..READS_PER_RUN {
-            self.deliver_lines();
-            if self.buffer.len() > self.max_frame {
-                let error = self.overflow();
+            if self.end.is_some() {
+                return self.deliver_end().await;
+            }
+            if let Err(overflow) = self.deliver_lines() {
                 self.buffer = BytesMut::new();
-                return self.deliver_end(Some(error)).await;
+                self.end = Some(Some(overflow));
+                continue;
             }
             self.credit.room().await;
             self.buffer.reserve(self.next_read);
             // Cancel-safe: either the bytes are in the buffer or nothing was read.
             match self.source.read_buf(&mut self.buffer).await {
-                Ok(0) => return self.deliver_end(None).await,
+                Ok(0) => self.end = Some(None),
                 Ok(count) if count >= self.next_read => self.next_read = (self.next_read * 2).min(*READ.end()),
                 Ok(_) => {}
-                Err(error) => {
-                    let error = transport_error("read", &error);
-                    return self.deliver_end(Some(error)).await;
-                }
+                Err(error) => self.end = Some(Some(transport_error("read", &error))),
             }
         }
-        self.deliver_lines();
         Flow::Again
     }
 

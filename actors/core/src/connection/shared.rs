@@ -5,18 +5,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use greenroom_protocol::pending::{Pending, Refused};
 use greenroom_protocol::{Dialect, Error, Origin, Outbound, RemoteStyle, RequestId, method};
 use parking_lot::Mutex;
 use ractor::ActorRef;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::time::{Duration, timeout};
 
 use super::call::{CallState, OpenCall};
-use super::message::{MethodText, Outgoing, Step};
+use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
 use crate::request::Reply;
@@ -48,10 +52,17 @@ pub(crate) struct Shared {
     pub(crate) live: LiveCount,
     pub(crate) out_credit: Credit,
     pub(crate) out_cap: usize,
+    /// Where callbacks run that nobody may abort.
+    runtime: Handle,
     next_id: AtomicI64,
     dialect: AtomicU8,
     draining: AtomicBool,
+    overflowed: AtomicBool,
 }
+
+/// How long a callback may take that runs beside the dispatch loop. The end of the connection waits
+/// for it.
+const CALLBACK_LIMIT: Duration = Duration::from_secs(5);
 
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
@@ -73,9 +84,11 @@ impl Shared {
             live: LiveCount::new(),
             out_credit: Credit::new(out_high),
             out_cap,
+            runtime: Handle::current(),
             next_id: AtomicI64::new(0),
             dialect: AtomicU8::new(0),
             draining: AtomicBool::new(false),
+            overflowed: AtomicBool::new(false),
         })
     }
 
@@ -177,7 +190,10 @@ impl Shared {
                 "reason": "outgoing overflow: the peer does not read",
                 "limit": self.out_cap,
             }));
-            self.fail(ConnectionTermination::TransportError(error.clone()));
+            // Once: whoever floods may not look at errors, and every request is a message.
+            if !self.overflowed.swap(true, Ordering::AcqRel) {
+                self.fail(ConnectionTermination::TransportError(error.clone()));
+            }
             return Err(error);
         }
         self.outgoing.send(item).map_err(|_| self.closed_error())
@@ -224,6 +240,25 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Runs the callback of a request beside the dispatch loop. It is owed its outcome, so the end
+    /// of the connection does not abort it; [`closed`](crate::Connection::closed) waits for it, for
+    /// a bounded time.
+    pub(crate) fn run_callback(&self, callback: Task) {
+        let (live, tasks, name) = (self.live.enter(), self.tasks.clone(), self.name.clone());
+        drop(self.runtime.spawn(async move {
+            let _live = live;
+            let result = match timeout(CALLBACK_LIMIT, AssertUnwindSafe(callback).catch_unwind()).await {
+                Ok(Ok(result)) => result,
+                // The panic's text may hold a payload: it is not repeated.
+                Ok(Err(_panic)) => Err(Error::internal_error().data("a response callback panicked")),
+                Err(_) => Err(Error::internal_error().data("a response callback did not end")),
+            };
+            if let Err(TaskItem::Ended(Err(error))) = tasks.send(TaskItem::Ended(result)) {
+                tracing::warn!(connection = %name, code = i32::from(error.code), "a response callback failed");
+            }
+        }));
     }
 
     /// Fails one request that will not be sent.

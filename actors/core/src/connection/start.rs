@@ -12,6 +12,7 @@ use tokio::time::Duration;
 use super::dispatch::Dispatch;
 use super::driver::Driver;
 use super::incoming::Incoming;
+use super::message::Wire;
 use super::outgoing::{OutgoingProtocol, WireSink};
 use super::pending::PendingReplies;
 use super::reader::{ChannelReader, Reader, outlet_to};
@@ -69,6 +70,7 @@ impl Assembly {
 /// Starts the tree of one connection, below `supervisor` or below nobody.
 pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option<ActorCell>) -> Result<Started, Error> {
     let link = link.open().await?;
+    let max_frame = link.max_frame();
     let id = Shared::next_connection();
     let node = Node::root(format!("connection-{id}"), "connection");
     let options = spec.options;
@@ -77,16 +79,17 @@ pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option
     let incoming: Mailbox<Inbound>;
     let mut seats = Seats::default();
     let sink: WireSink;
-    let mut on_end: Box<dyn Fn() + Send + Sync> = Box::new(|| {});
+    let on_end: Box<dyn Fn() + Send + Sync>;
     let credit = Credit::new(options.incoming_credit);
     match link.ends {
         Ends::Bytes { reader, writer } => {
             incoming = Mailbox::new();
             let wire = Mailbox::new();
             let outlet = outlet_to(incoming.clone());
-            let reader = Reader::new(reader, link.max_frame, link.tap.clone(), link.exit, credit, outlet);
+            let reader = Reader::new(reader, max_frame, link.tap.clone(), link.exit, credit, outlet);
             assembly.add("reader", reader, Mailbox::new());
             seats.writer = Some(assembly.add("writer", Writer::new(writer, link.tap), wire.clone()));
+            on_end = closing(incoming.clone(), wire.clone());
             sink = WireSink::Writer(wire);
         }
         Ends::Channel(channel) => {
@@ -95,6 +98,7 @@ pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option
             let (reader, far) = ChannelReader::new(channel, outlet_to(incoming.clone()));
             assembly.add("reader", reader, Mailbox::new());
             seats.writer = Some(assembly.add("writer", ChannelWriter::new(far), wire.clone()));
+            on_end = closing(incoming.clone(), wire.clone());
             sink = WireSink::Writer(wire);
         }
         Ends::Port(port) => {
@@ -141,12 +145,17 @@ pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option
         auto_finish: spec.auto_finish,
     };
     let spawned = match supervisor {
-        Some(supervisor) => Actor::spawn_linked(None, ConnectionSupervisor, kit, supervisor).await,
-        None => Actor::spawn(None, ConnectionSupervisor, kit).await,
+        Some(supervisor) => Actor::spawn_linked(None, ConnectionSupervisor::default(), kit, supervisor).await,
+        None => Actor::spawn(None, ConnectionSupervisor::default(), kit).await,
     };
     let (actor, _join) =
         spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
     Ok(Started { shared, supervisor: actor.get_cell(), end: ended })
+}
+
+/// Empties what handles to the connection would keep in memory after its end.
+fn closing(incoming: Mailbox<Inbound>, wire: Mailbox<Wire>) -> Box<dyn Fn() + Send + Sync> {
+    Box::new(move || drop((incoming.close(), wire.close())))
 }
 
 fn count_in_flight(node: &Arc<Node>, shared: &Arc<Shared>) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use greenroom_protocol::{Error, Origin};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
@@ -66,10 +66,17 @@ pub(crate) struct Kit {
     pub(crate) auto_finish: bool,
 }
 
-pub(crate) struct ConnectionSupervisor;
+/// Owns the guard. `ractor` sends an actor's state to its supervisor inside of the event that tells
+/// its death; the guard must not depend on when that supervisor, which may be any actor of the
+/// embedding program, looks at the event. So it is no state: it is dropped with the actor itself.
+#[derive(Default)]
+pub(crate) struct ConnectionSupervisor {
+    /// Never contended: an actor does one thing at a time.
+    guard: Mutex<Option<Guard>>,
+}
 
-/// The state; its `Drop` is the only cleanup, because it is the only thing that runs on every
-/// kind of death.
+/// Everything that the supervisor knows. Its `Drop` is the only cleanup, because it is the only
+/// thing that runs on every kind of death.
 pub(crate) struct Guard {
     kit: Kit,
     timers: Vec<JoinHandle<Result<(), ractor::MessagingErr<ConnectionMessage>>>>,
@@ -86,14 +93,14 @@ pub(crate) struct Guard {
 #[cfg_attr(feature = "async-trait", ractor::async_trait)]
 impl Actor for ConnectionSupervisor {
     type Msg = ConnectionMessage;
-    type State = Guard;
+    type State = ();
     type Arguments = Kit;
 
-    async fn pre_start(&self, me: ActorRef<ConnectionMessage>, kit: Kit) -> Result<Guard, ActorProcessingErr> {
+    async fn pre_start(&self, me: ActorRef<ConnectionMessage>, kit: Kit) -> Result<(), ActorProcessingErr> {
         let _ = kit.shared.supervisor.set(me.clone());
         kit.shared.node.started_as(me.get_cell());
         let live = kit.shared.live.enter();
-        Ok(Guard {
+        *self.guard.lock().await = Some(Guard {
             kit,
             timers: Vec::new(),
             result: None,
@@ -103,11 +110,14 @@ impl Actor for ConnectionSupervisor {
             failing: None,
             broken: None,
             _live: live,
-        })
+        });
+        Ok(())
     }
 
-    async fn post_start(&self, me: ActorRef<ConnectionMessage>, state: &mut Guard) -> Result<(), ActorProcessingErr> {
-        state.kit.children.start_all(&me.get_cell()).await?;
+    async fn post_start(&self, me: ActorRef<ConnectionMessage>, _state: &mut ()) -> Result<(), ActorProcessingErr> {
+        if let Some(guard) = &mut *self.guard.lock().await {
+            guard.kit.children.start_all(&me.get_cell()).await?;
+        }
         Ok(())
     }
 
@@ -115,8 +125,10 @@ impl Actor for ConnectionSupervisor {
         &self,
         me: ActorRef<ConnectionMessage>,
         message: ConnectionMessage,
-        state: &mut Guard,
+        _state: &mut (),
     ) -> Result<(), ActorProcessingErr> {
+        let mut guard = self.guard.lock().await;
+        let Some(state) = &mut *guard else { return Ok(()) };
         match message {
             ConnectionMessage::Restart(child) => state.restart(child, &me).await,
             ConnectionMessage::Fail(termination) => state.fail(termination, &me),
@@ -130,10 +142,11 @@ impl Actor for ConnectionSupervisor {
         &self,
         me: ActorRef<ConnectionMessage>,
         event: SupervisionEvent,
-        state: &mut Guard,
+        _state: &mut (),
     ) -> Result<(), ActorProcessingErr> {
         // Consumes the event first: it may hold the lease that a restart needs.
         if let Some(actor) = death_of(event)
+            && let Some(state) = &mut *self.guard.lock().await
             && let Some(death) = state.kit.children.died(actor)
         {
             state.death(death, &me).await;

@@ -17,7 +17,7 @@ use tokio::io::{AsyncWrite as _, AsyncWriteExt as _};
 
 use super::message::Wire;
 use super::reader::transport_error;
-use crate::link::{ByteWriter, LineDirection, LineTap};
+use crate::link::{ByteWriter, LineDirection, LineTap, show};
 use crate::runtime::{Flow, Inbox, Permit, Stage};
 
 /// Messages up to this size are copied together; longer ones are written from where they are.
@@ -84,7 +84,7 @@ impl Writer {
     fn push(&mut self, message: Outbound) {
         if let Some(tap) = &self.tap {
             let line: Vec<u8> = message.pieces().concat();
-            tap(&String::from_utf8_lossy(&line), LineDirection::Stdin);
+            show(tap, &line, LineDirection::Stdin);
         }
         if message.len() <= COPY_BELOW {
             for piece in message.pieces() {

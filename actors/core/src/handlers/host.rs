@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::delivery::Delivery;
 use super::entries::Handlers;
 use super::interest::Plan;
-use super::port::{Verdict, guarded};
+use super::port::{Verdict, contained, guarded};
 use crate::close::HandleConnectionClose;
 use crate::connection_to::ConnectionTo;
 use crate::dispatch::Handled;
@@ -54,7 +54,7 @@ impl<'h, C: Role, Close: HandleConnectionClose<C>> Host<'h, C, Close> {
                 }
                 Job::Close(done) => {
                     let result = match self.close.take() {
-                        Some(close) => close.handle_connection_close(connection.clone()).await,
+                        Some(close) => contained(close.handle_connection_close(connection.clone())).await,
                         None => Ok(()),
                     };
                     let _ = done.send(result);

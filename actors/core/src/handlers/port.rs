@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use greenroom_protocol::{BoxFuture, Result};
+use greenroom_protocol::{BoxFuture, Error, Result};
 use tokio::sync::oneshot;
 
 use super::delivery::Delivery;
@@ -57,11 +57,19 @@ impl<C: Role> HandlerPort<C> {
         match self {
             Self::Hosted(host) => host.close(),
             Self::Inline { close, .. } => match close.take() {
-                Some(close) => close(connection),
+                Some(close) => Box::pin(contained(close(connection))),
                 None => Box::pin(std::future::ready(Ok(()))),
             },
         }
     }
+}
+
+/// Runs a close callback and contains its panic: the end of the input must be worked off.
+pub(super) async fn contained(close: impl Future<Output = Result<()>>) -> Result<()> {
+    AssertUnwindSafe(close)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_panic| Err(Error::internal_error().data("a close callback panicked")))
 }
 
 /// Runs handlers inside the connection's poll scope and contains their panics.

@@ -7,21 +7,21 @@ use bytes::Bytes;
 use greenroom_protocol::{BoxFuture, Error, Origin, RemoteStyle, Result};
 use parking_lot::Mutex;
 
-use crate::connection::{Shared, TaskItem};
+use crate::connection::Shared;
 use crate::runtime::Scope;
 
 /// What runs inside the dispatch step of the answer.
 pub(crate) type Callback = Box<dyn FnOnce(Result<Bytes>) -> BoxFuture<'static, Result<()>> + Send>;
 
-/// Reads the JSON text of a result, given its method.
-type Read<T> = Box<dyn FnOnce(&str, &str) -> Result<T> + Send>;
+/// Reads JSON text, then maps what it read.
+type ReadAndMap<T> = Box<dyn FnOnce(&str, &str) -> Result<T> + Send>;
 
 /// Turns the JSON text of a result into what the caller wants.
 pub(crate) enum Decode<T> {
     /// The response type's own reading.
     Direct(fn(&str, &str) -> Result<T>),
     /// Reading, then mapping.
-    Mapped(Read<T>),
+    Mapped(ReadAndMap<T>),
 }
 
 impl<T> Decode<T> {
@@ -95,11 +95,11 @@ impl Reply {
         None
     }
 
-    /// The answer will never come. An ordered callback runs as a task of its own: a failure is no
-    /// wire message and has no place in the dispatch order.
+    /// The answer will never come. An ordered callback runs beside the dispatch loop: a failure is
+    /// no wire message and has no place in its order.
     pub(crate) fn fail(&self, error: Error, connection: &Arc<Shared>) {
         if let Some(callback) = self.settle(Err(error)) {
-            spawn_callback(connection, callback);
+            connection.run_callback(callback);
         }
     }
 
@@ -111,7 +111,7 @@ impl Reply {
             None => state.callback = Some(callback),
             Some(outcome) => {
                 drop(state);
-                spawn_callback(connection, callback(outcome));
+                connection.run_callback(callback(outcome));
             }
         }
     }
@@ -149,14 +149,5 @@ impl Reply {
         }
         state.waker = Some(cx.waker().clone());
         Poll::Pending
-    }
-}
-
-fn spawn_callback(connection: &Shared, callback: BoxFuture<'static, Result<()>>) {
-    if let Err(TaskItem::Spawn(task)) = connection.tasks.send(TaskItem::Spawn(callback)) {
-        // The connection is over, yet the callback is owed its failure.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            drop(runtime.spawn(task));
-        }
     }
 }

@@ -82,12 +82,16 @@ impl<T> Wait<T> {
     {
         let decode = self.consume();
         let reply = self.reply.clone();
+        // Nothing of the application runs before the future is polled: a panic must not reach the
+        // actor that only hands the answer over.
         Box::new(move |outcome| {
-            let value = match decode {
-                Some(decode) => decode.apply(reply.method(), outcome),
-                None => Err(Error::internal_error().data("this answer was consumed before")),
-            };
-            Box::pin(then(value))
+            Box::pin(async move {
+                let value = match decode {
+                    Some(decode) => decode.apply(reply.method(), outcome),
+                    None => Err(Error::internal_error().data("this answer was consumed before")),
+                };
+                then(value).await
+            })
         })
     }
 

@@ -74,7 +74,8 @@ impl Credit {
             // Sequentially consistent on both sides: either we see the release or it sees us.
             shared.waiting.store(true, Ordering::SeqCst);
             if shared.used.load(Ordering::SeqCst) <= shared.limit / 2 {
-                shared.waiting.store(false, Ordering::SeqCst);
+                // The flag stays: it may be that of somebody else who waits. At worst one release
+                // wakes nobody.
                 return;
             }
             released.await;

@@ -189,14 +189,12 @@ impl Node {
 
     /// Kills the actor that stands here now. It is restarted if its supervisor allows. False when
     /// none runs here.
-    #[expect(clippy::must_use_candidate, reason = "killing is the point")]
     pub fn kill(&self) -> bool {
         self.running().inspect(ActorCell::kill).is_some()
     }
 
     /// Stops the actor that stands here now, after the message it is working on. False when none
     /// runs here.
-    #[expect(clippy::must_use_candidate, reason = "stopping is the point")]
     pub fn stop(&self) -> bool {
         self.running().inspect(|cell| cell.stop(None)).is_some()
     }

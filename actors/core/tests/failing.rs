@@ -1,0 +1,173 @@
+//! What happens to those who wait when a connection, or the code around it, fails.
+
+use std::future::{Ready, pending};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use greenroom_actors::link::Link;
+use greenroom_actors::{
+    Agent, Client, ConnectTo, Connection, ConnectionDriver, ConnectionTo, Error, Result, UntypedMessage,
+    is_connection_terminated, is_incoming_transport_closed,
+};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde_json::Value;
+use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+fn message(method: &str) -> UntypedMessage {
+    UntypedMessage::new(method, Value::Null).expect("json")
+}
+
+fn link(stream: DuplexStream) -> Link {
+    let (reader, writer) = tokio::io::split(stream);
+    Link::bytes(reader, writer)
+}
+
+/// Long enough for anything that comes at all.
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    timeout(Duration::from_secs(10), work).await.expect("nothing hangs")
+}
+
+/// Three requests wait; the callback of the first panics before it has a future.
+async fn panicking_callback(end: impl FnOnce(&ConnectionTo<Agent>, DuplexStream)) -> (Error, Error) {
+    let (left, right) = tokio::io::duplex(64);
+    let (tell, told) = oneshot::channel();
+    let driving = tokio::spawn(Client.builder().connect_with(link(left), async move |cx: ConnectionTo<Agent>| {
+        let _ = tell.send(cx);
+        pending::<Result<()>>().await
+    }));
+    let cx = told.await.unwrap();
+    let panics = |_: Result<Value>| -> Ready<Result<()>> { panic!("expected by the test") };
+    cx.send_request(message("one")).on_receiving_result(panics).unwrap();
+    let awaited = cx.send_request(message("two"));
+    let (called, mut calls) = mpsc::unbounded_channel();
+    cx.send_request(message("three"))
+        .on_receiving_result(async move |outcome| {
+            called.send(outcome.unwrap_err()).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    end(&cx, right);
+    let outcomes = soon(async { (awaited.block_task().await.unwrap_err(), calls.recv().await.expect("called")) }).await;
+    driving.abort();
+    outcomes
+}
+
+#[tokio::test]
+async fn a_callback_that_panics_at_the_end_of_the_input_harms_only_itself() {
+    let (awaited, called) = panicking_callback(|_, peer| drop(peer)).await;
+    assert!(is_incoming_transport_closed(&awaited), "{awaited:?}");
+    assert!(is_incoming_transport_closed(&called), "{called:?}");
+}
+
+#[tokio::test]
+async fn callbacks_get_their_outcome_from_a_killed_supervisor() {
+    let (awaited, called) = panicking_callback(|cx, peer| {
+        // The peer stays: only the supervisor dies.
+        std::mem::forget(peer);
+        assert!(cx.tree().kill());
+    })
+    .await;
+    assert!(is_connection_terminated(&awaited), "{awaited:?}");
+    assert!(is_connection_terminated(&called), "{called:?}");
+}
+
+/// A reader that breaks.
+struct Broken;
+
+impl AsyncRead for Broken {
+    fn poll_read(self: Pin<&mut Self>, _cx: &mut Context<'_>, _buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::Error::other("the cable was cut")))
+    }
+}
+
+#[tokio::test]
+async fn a_broken_transport_is_named_to_its_callers() {
+    let broken = Link::bytes(Broken, tokio::io::sink());
+    let (told, mut hear) = mpsc::unbounded_channel();
+    // The foreground is done whatever the transport did, so the whole may end well.
+    let _ = Client
+        .builder()
+        .connect_with(broken, async move |cx: ConnectionTo<Agent>| {
+            told.send(cx.send_request(message("early")).block_task().await.unwrap_err()).unwrap();
+            told.send(cx.send_request(message("late")).block_task().await.unwrap_err()).unwrap();
+            Ok(())
+        })
+        .await;
+    for error in [soon(hear.recv()).await, soon(hear.recv()).await] {
+        let error = error.expect("an outcome");
+        assert!(is_connection_terminated(&error), "{error:?}");
+        assert!(error.to_string().contains("the cable was cut"), "{error:?}");
+    }
+}
+
+/// An actor of an embedding program that waits for a connection below itself.
+struct Embedder;
+
+impl Actor for Embedder {
+    type Msg = oneshot::Sender<Result<()>>;
+    type State = (Connection<Client>, DuplexStream);
+    type Arguments = ();
+
+    async fn pre_start(&self, me: ActorRef<Self::Msg>, (): ()) -> Result<Self::State, ActorProcessingErr> {
+        let (left, right) = tokio::io::duplex(64);
+        Ok((Agent.builder().spawn_linked(link(left), me.get_cell()).await?, right))
+    }
+
+    async fn handle(
+        &self,
+        _me: ActorRef<Self::Msg>,
+        told: Self::Msg,
+        (connection, _peer): &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        // The event about the connection's end has to wait until this handler is done.
+        connection.actor().kill();
+        let _ = told.send(connection.closed().await);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_may_wait_for_the_end_of_its_connection() {
+    let (actor, done) = Actor::spawn(None, Embedder, ()).await.unwrap();
+    let (tell, told) = oneshot::channel();
+    actor.cast(tell).unwrap();
+    let error = soon(told).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("supervisor died"), "{error:?}");
+    actor.stop(None);
+    done.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_close_callback_that_panics_ends_the_connection_with_an_error() {
+    let (left, right) = tokio::io::duplex(64);
+    drop(right);
+    let serving = Agent.builder().on_close(async |_cx: ConnectionTo<Client>| panic!("expected by the test"));
+    let error = soon(serving.connect_to(link(left))).await.unwrap_err();
+    assert!(error.to_string().contains("a close callback panicked"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_driver_that_panics_ends_the_connection_with_an_error() {
+    let (left, _right) = tokio::io::duplex(64);
+    let driver = ConnectionDriver::new(async { panic!("expected by the test") });
+    let serving = Agent.builder().connect_to(link(left).with_driver(driver));
+    let error = soon(serving).await.unwrap_err();
+    assert!(error.to_string().contains("driver panicked"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_relay_ends_when_one_side_breaks() {
+    let (mut ours, theirs) = tokio::io::duplex(64);
+    let (left, right) = greenroom_actors::Channel::duplex();
+    let relay = tokio::spawn(ConnectTo::<Client>::connect_to(left, link(theirs)));
+    // What comes from the bytes finds nobody at the channel.
+    drop(right.rx);
+    let _still_open = right.tx;
+    tokio::io::AsyncWriteExt::write_all(&mut ours, b"{\"jsonrpc\":\"2.0\",\"method\":\"note\"}\n").await.unwrap();
+    let result = soon(relay).await.unwrap();
+    assert!(result.is_err());
+}
