@@ -113,8 +113,8 @@ pub trait ConductorHostRole: Role + sealed::Sealed {
 }
 
 /// Keeps the set of roles closed.
-#[doc(hidden)]
-pub mod sealed {
+#[allow(unreachable_pub, reason = "named by the hidden items of a public trait, reachable by nobody")]
+pub(crate) mod sealed {
     /// Implemented for the two roles.
     pub trait Sealed {}
 

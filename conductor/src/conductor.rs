@@ -86,11 +86,7 @@ impl<Host: ConductorHostRole> ConductorImpl<Host> {
     ///
     /// # Errors
     /// When the transport does not open, or `supervisor` is shutting down.
-    pub async fn spawn_linked(
-        self,
-        transport: impl ConnectTo<Host>,
-        supervisor: ActorCell,
-    ) -> Result<RunningChain> {
+    pub async fn spawn_linked(self, transport: impl ConnectTo<Host>, supervisor: ActorCell) -> Result<RunningChain> {
         start(self.into_spec(), transport.into_link(), Some(supervisor)).await
     }
 
@@ -108,8 +104,7 @@ impl<Host: ConductorHostRole> ConductorImpl<Host> {
     }
 
     fn into_spec(self) -> ChainSpec {
-        let mut shape =
-            if Host::ENDS_IN_AGENT { ChainShape::agent(Vec::new()) } else { ChainShape::proxy(Vec::new()) };
+        let mut shape = if Host::ENDS_IN_AGENT { ChainShape::agent(Vec::new()) } else { ChainShape::proxy(Vec::new()) };
         shape.batches = self.batches;
         let instantiator = self.instantiator;
         ChainSpec {

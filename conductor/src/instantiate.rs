@@ -166,7 +166,10 @@ where
 
 /// The typed request, and its params as they came.
 fn typed(initialize: &Frame) -> Result<InitializeRequest> {
-    InitializeRequest::parse_params(greenroom_protocol::method::INITIALIZE, initialize.part(initialize.envelope().params))
+    InitializeRequest::parse_params(
+        greenroom_protocol::method::INITIALIZE,
+        initialize.part(initialize.envelope().params),
+    )
 }
 
 /// Other params, if the instantiator changed the request.
@@ -179,10 +182,7 @@ impl ConductorHostRole for Agent {
 
     const ENDS_IN_AGENT: bool = true;
 
-    fn instantiate(
-        instantiator: Self::Instantiator,
-        initialize: Frame,
-    ) -> BoxFuture<'static, Result<Started>> {
+    fn instantiate(instantiator: Self::Instantiator, initialize: Frame) -> BoxFuture<'static, Result<Started>> {
         let ask = match instantiator.fixed() {
             Fixed::Known(started) => return Box::pin(std::future::ready(Ok(started))),
             Fixed::Ask(ask) => ask,
@@ -202,10 +202,7 @@ impl ConductorHostRole for Proxy {
 
     const ENDS_IN_AGENT: bool = false;
 
-    fn instantiate(
-        instantiator: Self::Instantiator,
-        initialize: Frame,
-    ) -> BoxFuture<'static, Result<Started>> {
+    fn instantiate(instantiator: Self::Instantiator, initialize: Frame) -> BoxFuture<'static, Result<Started>> {
         let ask = match instantiator.fixed() {
             Fixed::Known(started) => return Box::pin(std::future::ready(Ok(started))),
             Fixed::Ask(ask) => ask,

@@ -32,6 +32,15 @@ impl Dialect {
         }
     }
 
+    /// [`successor`](Self::successor) as JSON text, with quotes.
+    #[must_use]
+    pub(crate) const fn successor_json(self) -> &'static [u8] {
+        match self {
+            Self::Legacy => br#""_proxy/successor""#,
+            Self::Modern => br#""proxy/successor""#,
+        }
+    }
+
     /// The other spelling.
     #[must_use]
     pub const fn other(self) -> Self {

@@ -7,7 +7,7 @@ use agent_client_protocol_schema::rpc::RequestId;
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorCode};
-use crate::id::{RawId, request_id};
+use crate::id::{RawId, is_request_id, request_id};
 use crate::raw::malformed_error;
 use crate::scan::{Envelope, scan};
 use crate::slow;
@@ -208,12 +208,16 @@ fn shape(text: &[u8], envelope: &Envelope) -> Result<FrameKind, &'static str> {
         if !envelope.id.is_present() {
             return Ok(FrameKind::Notification);
         }
-        return if is_id(id) { Ok(FrameKind::Request) } else { Err("member id must be a string, an integer or null") };
+        return if is_request_id(id) {
+            Ok(FrameKind::Request)
+        } else {
+            Err("member id must be a string, an integer or null")
+        };
     }
     match (result, error) {
         (true, true) => Err("a response has either a result or an error"),
         (false, false) => Err("a message needs a method, a result or an error"),
-        _ if !is_id(id) => Err("a response needs an id"),
+        _ if !is_request_id(id) => Err("a response needs an id"),
         (true, false) => Ok(FrameKind::Result),
         (false, true) if envelope.error.of(text).first() == Some(&b'{') => Ok(FrameKind::Error),
         (false, true) => Err("member error must be an object"),
@@ -224,15 +228,4 @@ fn shape(text: &[u8], envelope: &Envelope) -> Result<FrameKind, &'static str> {
 fn is_version(text: &[u8]) -> bool {
     text == br#""2.0""#
         || text.contains(&b'\\') && serde_json::from_slice::<Box<str>>(text).is_ok_and(|version| &*version == "2.0")
-}
-
-/// Whether the JSON value is an id: null, a string or an integer.
-fn is_id(text: &[u8]) -> bool {
-    match text.first() {
-        Some(b'n') => true,
-        // An escape may stand for half a character, which no string can hold.
-        Some(b'"') => memchr::memchr(b'\\', text).is_none() || request_id(text).is_some(),
-        Some(b'-' | b'0'..=b'9') => request_id(text).is_some(),
-        _ => false,
-    }
 }

@@ -68,7 +68,38 @@ impl From<&RequestId> for RawId {
 /// Reads the JSON text of an id as an endpoint understands it: null, an integer or a string.
 #[must_use]
 pub fn request_id(text: &[u8]) -> Option<RequestId> {
-    serde_json::from_slice(text).ok()
+    // Every request and response comes through here. The general way tries one variant after the
+    // other and formats an error for each that does not fit, so the usual spellings are read by
+    // hand.
+    match RawId::from_json(text)? {
+        RawId::Int(number) => Some(RequestId::Number(number)),
+        RawId::Text(text) if &*text == "null" => Some(RequestId::Null),
+        RawId::Text(text) => match plain_string(&text) {
+            Some(inner) => Some(RequestId::Str(inner.to_owned())),
+            None => serde_json::from_str(&text).ok(),
+        },
+    }
+}
+
+/// Whether the JSON text is an id that an endpoint understands, without building it.
+pub(crate) fn is_request_id(text: &[u8]) -> bool {
+    match text.first() {
+        Some(b'n') => true,
+        // An escape may stand for half a character, which no string can hold.
+        Some(b'"') => memchr::memchr(b'\\', text).is_none() || request_id(text).is_some(),
+        Some(b'-' | b'0'..=b'9') => {
+            // JSON has no leading zeros, so few enough digits are an integer in range.
+            let short = text.len() < 19 && text != b"-0";
+            (short && text[1..].iter().all(u8::is_ascii_digit)) || request_id(text).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// What stands between the quotes of a string without escapes.
+fn plain_string(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    (!inner.contains(['\\', '"'])).then_some(inner)
 }
 
 #[cfg(test)]

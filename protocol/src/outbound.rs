@@ -77,7 +77,7 @@ impl Outbound {
     #[must_use]
     pub fn wrapped(dialect: Dialect, id: Option<&RawId>, method: &[u8], params: Bytes) -> Self {
         let mut head = Vec::with_capacity(112 + method.len());
-        open_call(&mut head, id, quoted(dialect.successor()).as_bytes());
+        open_call(&mut head, id, dialect.successor_json());
         head.extend_from_slice(br#","params":{"method":"#);
         head.extend_from_slice(method);
         head.extend_from_slice(br#","params":"#);
@@ -189,6 +189,14 @@ fn open_call(head: &mut Vec<u8>, id: Option<&RawId>, method: &[u8]) {
 /// A string as JSON text with quotes.
 #[must_use]
 pub fn quoted(text: &str) -> Cow<'static, str> {
+    // Methods are plain words; only odd ones need the general way.
+    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+        let mut json = String::with_capacity(text.len() + 2);
+        json.push('"');
+        json.push_str(text);
+        json.push('"');
+        return json.into();
+    }
     serde_json::Value::from(text).to_string().into()
 }
 

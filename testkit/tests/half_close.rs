@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use greenroom::runtime::RestartPolicy;
-use greenroom::{
-    Agent, Client, ConnectTo, ConnectionOptions, ConnectionTo, Responder, UntypedMessage, on_receive_request,
-};
+use greenroom::{Agent, Client, ConnectionOptions, ConnectionTo, Responder, UntypedMessage, on_receive_request};
 use greenroom_testkit::chaos::{Flavour, Monkey, Parent};
 use greenroom_testkit::scripted::{Local, pair};
 use ractor::Actor;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use greenroom::link::Link;
 use greenroom::runtime::{LiveCount, Mailbox, Node};
 use greenroom::{ConnectionOptions, Error, Inbound, OnEnd, Outlet, RawConnection, Result};
-use greenroom::link::Link;
 use ractor::ActorCell;
 
 use super::message::{Opened, Traffic};

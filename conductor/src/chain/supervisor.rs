@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use greenroom::link::Link;
-use greenroom::runtime::{
-    Child, Children, Death, Live, LiveCount, Mailbox, Node, Seat, Snapshot, death_of,
-};
+use greenroom::runtime::{Child, Children, Death, Live, LiveCount, Mailbox, Node, Seat, Snapshot, death_of};
 use greenroom::{BoxFuture, ConnectionOptions, Error, Result};
 use greenroom_protocol::Frame;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -191,14 +189,7 @@ impl Actor for ChainSupervisor {
         let policy = opener.options.restart;
         let children = Children::new(vec![Child::stage(seat, policy)]);
         let live = opener.live.enter();
-        Ok(ChainGuard {
-            kit,
-            children,
-            components: Arc::default(),
-            tasks: Vec::new(),
-            result: None,
-            _live: live,
-        })
+        Ok(ChainGuard { kit, children, components: Arc::default(), tasks: Vec::new(), result: None, _live: live })
     }
 
     async fn post_start(
@@ -288,11 +279,7 @@ impl ChainGuard {
         self.task(async move {
             let mut components = components.lock().await;
             let proxies = components.proxies.len();
-            let component = if index < proxies {
-                components.proxies.get_mut(index)
-            } else {
-                components.agent.as_mut()
-            };
+            let component = if index < proxies { components.proxies.get_mut(index) } else { components.agent.as_mut() };
             let outcome = match component {
                 Some(component) => opener.component(index, generation, component, chain).await,
                 None => Err(Error::internal_error().data("there is no such component")),

@@ -12,8 +12,7 @@ use greenroom::schema::v1::{
     SessionNotification, SessionUpdate, StopReason, TextContent,
 };
 use greenroom::{
-    Agent, Client, ConnectionTo, DynConnectTo, Error, Responder, Result, on_receive_notification,
-    on_receive_request,
+    Agent, Client, ConnectionTo, DynConnectTo, Error, Responder, Result, on_receive_notification, on_receive_request,
 };
 
 use super::{programs, report};
@@ -129,8 +128,8 @@ async fn within<T>(limit: Duration, answer: impl Future<Output = Result<T>>) -> 
 async fn explain(cx: &ConnectionTo<Agent>, error: Error) -> Error {
     // A chain reports a component that died like this, through a connection that still lives.
     let closed = error.data.as_ref().and_then(|data| data.get("reason")).and_then(|reason| reason.as_str());
-    let symptom = closed == Some(greenroom::INCOMING_TRANSPORT_CLOSED_REASON)
-        || greenroom::is_connection_terminated(&error);
+    let symptom =
+        closed == Some(greenroom::INCOMING_TRANSPORT_CLOSED_REASON) || greenroom::is_connection_terminated(&error);
     if !symptom {
         return error;
     }

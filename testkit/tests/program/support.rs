@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-pub const GREENROOM: &str = env!("CARGO_BIN_EXE_greenroom-under-test");
-pub const TESTY: &str = env!("CARGO_BIN_EXE_testy");
-pub const ARROW: &str = env!("CARGO_BIN_EXE_arrow-proxy");
-pub const PASS_THROUGH: &str = env!("CARGO_BIN_EXE_pass-through-proxy");
-pub const FLOOD: &str = env!("CARGO_BIN_EXE_flood-agent");
+pub(crate) const GREENROOM: &str = env!("CARGO_BIN_EXE_greenroom-under-test");
+pub(crate) const TESTY: &str = env!("CARGO_BIN_EXE_testy");
+pub(crate) const ARROW: &str = env!("CARGO_BIN_EXE_arrow-proxy");
+pub(crate) const PASS_THROUGH: &str = env!("CARGO_BIN_EXE_pass-through-proxy");
+pub(crate) const FLOOD: &str = env!("CARGO_BIN_EXE_flood-agent");
 
 /// Longer than anything here should take on a loaded machine.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs `greenroom` with these arguments, its input closed, and waits for its end.
-pub fn greenroom(arguments: &[&str]) -> Output {
+pub(crate) fn greenroom(arguments: &[&str]) -> Output {
     let child = Command::new(GREENROOM)
         .args(arguments)
         .stdin(Stdio::null())
@@ -37,23 +37,23 @@ pub fn greenroom(arguments: &[&str]) -> Output {
     }
 }
 
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// `greenroom agent` with a raw client in front of it.
-pub struct Conversation {
-    pub child: Child,
+pub(crate) struct Conversation {
+    pub(crate) child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
 }
 
 impl Conversation {
-    pub fn start(components: &[&str]) -> Self {
+    pub(crate) fn start(components: &[&str]) -> Self {
         let mut child = Command::new(GREENROOM)
             .arg("agent")
             .args(components)
@@ -76,26 +76,26 @@ impl Conversation {
         Self { input: child.stdin.take(), child, lines }
     }
 
-    pub fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("open");
         input.write_all(bytes).expect("the program reads");
         input.flush().expect("the program reads");
     }
 
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.input = None;
     }
 
-    pub fn receive(&self) -> Value {
+    pub(crate) fn receive(&self) -> Value {
         self.lines.recv_timeout(LIMIT).expect("a line from the program")
     }
 
     /// The next message with this id, and everything that came before it.
-    pub fn answer(&self, id: &Value) -> (Value, Vec<Value>) {
+    pub(crate) fn answer(&self, id: &Value) -> (Value, Vec<Value>) {
         let mut before = Vec::new();
         loop {
             let message = self.receive();
@@ -106,27 +106,27 @@ impl Conversation {
         }
     }
 
-    pub fn request(&mut self, id: i64, method: &str, params: &Value) -> Value {
+    pub(crate) fn request(&mut self, id: i64, method: &str, params: &Value) -> Value {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         self.answer(&json!(id)).0
     }
 
     /// Initialize and one new session.
-    pub fn open(&mut self) -> Value {
+    pub(crate) fn open(&mut self) -> Value {
         let initialized = self.request(1, "initialize", &json!({ "protocolVersion": 1 }));
         assert_eq!(initialized["result"]["protocolVersion"], 1, "{initialized}");
         let session = self.request(2, "session/new", &json!({ "cwd": "/", "mcpServers": [] }));
         session["result"]["sessionId"].clone()
     }
 
-    pub fn prompt(&mut self, id: i64, session: &Value, text: &str) {
+    pub(crate) fn prompt(&mut self, id: i64, session: &Value, text: &str) {
         let prompt = json!([{ "type": "text", "text": text }]);
         let params = json!({ "sessionId": session, "prompt": prompt });
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params }));
     }
 
     /// Waits for the end; `None` when it takes too long.
-    pub fn wait(&mut self) -> Option<i32> {
+    pub(crate) fn wait(&mut self) -> Option<i32> {
         let until = Instant::now() + LIMIT;
         loop {
             if let Some(status) = self.child.try_wait().expect("our child") {
@@ -147,12 +147,12 @@ impl Drop for Conversation {
     }
 }
 
-pub fn signal(process: u32, name: &str) {
+pub(crate) fn signal(process: u32, name: &str) {
     let _ = Command::new("kill").args([format!("-{name}"), process.to_string()]).status();
 }
 
 /// Polls until the condition holds, within the limit.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + LIMIT;
     while !holds() {
         assert!(Instant::now() < until, "never happened: {what}");
@@ -161,7 +161,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Processes whose command line contains this text, without this test itself.
-pub fn processes_with(text: &str) -> Vec<u32> {
+pub(crate) fn processes_with(text: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("a proc file system").flatten() {
         let Ok(id) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
@@ -174,13 +174,13 @@ pub fn processes_with(text: &str) -> Vec<u32> {
 }
 
 /// Children of a process.
-pub fn children(process: u32) -> Vec<u32> {
+pub(crate) fn children(process: u32) -> Vec<u32> {
     let all = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     all.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }
 
 /// The most memory that a process ever used, in KiB.
-pub fn peak_memory(process: u32) -> u64 {
+pub(crate) fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()

@@ -251,9 +251,8 @@ impl<C: Role> Dispatch<C> {
         self.shared.incoming_closed.send_replace(true);
         if self.auto_finish && error.is_none() {
             let until = *self.end.drain_until.get_or_insert_with(|| Instant::now() + self.drain);
-            let mut open = self.shared.open_count.subscribe();
-            if timeout_at(until, open.wait_for(|count| *count == 0)).await.is_err() {
-                let open = *self.shared.open_count.borrow();
+            if timeout_at(until, self.shared.open_count.none()).await.is_err() {
+                let open = self.shared.open_count.now();
                 tracing::warn!(connection = %self.shared.name, open, "requests were not answered in time");
             }
             self.shared.seal();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use greenroom_protocol::{Dialect, Error, Origin, Outbound, RemoteStyle, RequestI
 use parking_lot::Mutex;
 use ractor::ActorRef;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, timeout};
 
 use super::call::{CallState, OpenCall};
@@ -35,6 +35,43 @@ pub(crate) enum Waiter {
     Forward(OpenCall),
 }
 
+/// Counts inbound requests without an answer. Cheap to change, because every request does it
+/// twice; only the end of the input waits for it.
+#[derive(Default)]
+pub(crate) struct OpenCount {
+    count: AtomicUsize,
+    zero: Notify,
+}
+
+impl OpenCount {
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn sub(&self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.zero.notify_waiters();
+        }
+    }
+
+    pub(crate) fn now(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Waits until there are none. Cancel-safe.
+    pub(crate) async fn none(&self) {
+        loop {
+            let zero = self.zero.notified();
+            tokio::pin!(zero);
+            zero.as_mut().enable();
+            if self.now() == 0 {
+                return;
+            }
+            zero.await;
+        }
+    }
+}
+
 /// See the module documentation.
 pub(crate) struct Shared {
     pub(crate) id: u64,
@@ -46,7 +83,7 @@ pub(crate) struct Shared {
     pub(crate) open_calls: Mutex<HashMap<RequestId, Arc<CallState>>>,
     pub(crate) supervisor: OnceLock<ActorRef<ConnectionMessage>>,
     pub(crate) incoming_closed: watch::Sender<bool>,
-    pub(crate) open_count: watch::Sender<usize>,
+    pub(crate) open_count: OpenCount,
     pub(crate) termination: watch::Sender<Option<ConnectionTermination>>,
     pub(crate) node: Arc<Node>,
     pub(crate) live: LiveCount,
@@ -78,7 +115,7 @@ impl Shared {
             open_calls: Mutex::new(HashMap::new()),
             supervisor: OnceLock::new(),
             incoming_closed: watch::Sender::new(false),
-            open_count: watch::Sender::new(0),
+            open_count: OpenCount::default(),
             termination: watch::Sender::new(None),
             node,
             live: LiveCount::new(),
@@ -102,7 +139,7 @@ impl Shared {
     /// Registers an inbound request, so that the peer can cancel it.
     pub(crate) fn open_call(&self, call: &Arc<CallState>) {
         self.open_calls.lock().insert(call.id().clone(), call.clone());
-        self.open_count.send_modify(|count| *count += 1);
+        self.open_count.add();
     }
 
     /// Forgets an inbound request that has its answer.
@@ -113,7 +150,7 @@ impl Shared {
             open.remove(call.id());
         }
         drop(open);
-        self.open_count.send_modify(|count| *count = count.saturating_sub(1));
+        self.open_count.sub();
     }
 
     /// Sets the marker of an inbound request that the peer wants cancelled.
@@ -153,10 +190,9 @@ impl Shared {
         waiter: Waiter,
         permit: Option<Permit>,
     ) -> Result<(), (Waiter, Error)> {
-        let name = method.to_string();
         if let Err(refused) = self.pending.lock().insert(id, waiter) {
             return Err(match refused {
-                Refused::Closed(waiter, cause) => (waiter, cause.to_error(&name)),
+                Refused::Closed(waiter, cause) => (waiter, cause.to_error(&method.to_string())),
                 Refused::Duplicate(waiter) => (waiter, Error::internal_error().data("this request id is taken")),
             });
         }
