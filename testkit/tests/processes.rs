@@ -42,7 +42,7 @@ async fn a_child_process_survives_the_actors_around_it_and_is_gone_at_the_end() 
         })
         .await
         .unwrap();
-    println!("{report}");
+    eprintln!("{report}");
     assert!(report.attacks("child-process", FaultKind::Kill) > 0, "{report}");
     assert_eq!(children(), 0);
 }
