@@ -19,7 +19,10 @@ fn serve() -> (Local, JoinHandle<greenroom::Result<()>>) {
                 responder.respond(json!("answered"))?;
                 Err(Error::internal_error())
             }
-            "drop" => Ok(drop(responder)),
+            "drop" => {
+                drop(responder);
+                Ok(())
+            }
             _ => responder.respond(json!("fine")),
         },
         on_receive_request!(),

@@ -56,7 +56,7 @@ async fn a_long_line_is_like_any_other() {
     peer.expect(answer(2, &json!({}))).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_endless_line_ends_the_connection_with_an_overflow() {
     let (mut peer, link) = pair(64 * 1024);
     let (tell, mut told) = mpsc::unbounded_channel();

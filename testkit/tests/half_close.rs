@@ -109,7 +109,7 @@ async fn linked(seed: u64) {
 fn every_accepted_request_is_answered_once_and_then_the_stream_ends() {
     for flavour in [Flavour::CurrentThread, Flavour::TwoThreads] {
         for seed in 1..=4 {
-            println!("{flavour}, seed {seed}");
+            eprintln!("{flavour}, seed {seed}");
             let both = async {
                 timeout(Duration::from_secs(30), driven(seed)).await.expect("driven ends");
                 timeout(Duration::from_secs(30), linked(seed)).await.expect("linked ends");

@@ -20,6 +20,7 @@ fn children() -> usize {
     parents.filter(|found| *found == parent).count()
 }
 
+/// One test, so that children are those of one connection.
 #[tokio::test]
 async fn a_child_process_survives_the_actors_around_it_and_is_gone_at_the_end() {
     let mut options = ConnectionOptions::default();
@@ -42,7 +43,21 @@ async fn a_child_process_survives_the_actors_around_it_and_is_gone_at_the_end() 
         })
         .await
         .unwrap();
-    println!("{report}");
+    eprintln!("{report}");
     assert!(report.attacks("child-process", FaultKind::Kill) > 0, "{report}");
+    assert_eq!(children(), 0);
+    a_grandchild_that_keeps_the_pipe_open().await;
+}
+
+/// The agent ends in order, but its background process holds its output: the end must be heard all
+/// the same.
+async fn a_grandchild_that_keeps_the_pipe_open() {
+    let agent = AcpAgent::from_args(["sh", "-c", "read line; sleep 1000 & exit 0"]).expect("a command");
+    let asked = Client.builder().connect_with(agent, async |cx: ConnectionTo<Agent>| {
+        let request = cx.send_request(NewSessionRequest::new("/")).block_task();
+        Ok(tokio::time::timeout(Duration::from_secs(20), request).await.expect("the caller is told"))
+    });
+    let outcome = asked.await.and_then(|outcome| outcome);
+    assert!(outcome.is_err(), "{outcome:?}");
     assert_eq!(children(), 0);
 }

@@ -37,8 +37,7 @@ async fn converse(main: impl AsyncFnOnce(ConnectionTo<Agent>) -> Result<()>) -> 
         .connect_with(testy(), main)
         .await
         .unwrap();
-    let said = said.lock().unwrap().clone();
-    said
+    std::mem::take(&mut *said.lock().unwrap())
 }
 
 async fn open(cx: &ConnectionTo<Agent>) -> Result<SessionId> {

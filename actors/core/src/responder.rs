@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use greenroom_protocol::{Error, JsonRpcResponse, RequestId, Result, RoleId};
+use greenroom_protocol::{BoxFuture, Error, JsonRpcResponse, RequestId, Result, RoleId};
 use serde_json::Value;
 
 use crate::connection::{OpenCall, Shared};
@@ -173,12 +173,12 @@ struct Settle {
 impl Settle {
     fn with(mut self, outcome: Result<Bytes>) {
         self.done = true;
-        self.route(outcome);
+        self.run(self.reply.settle(outcome));
     }
 
-    fn route(&self, outcome: Result<Bytes>) {
-        // Routed by hand: there is no dispatch step that a callback could hold up.
-        if let Some(callback) = self.reply.settle(outcome) {
+    /// Routed by hand: there is no dispatch step that a callback could hold up.
+    fn run(&self, callback: Option<BoxFuture<'static, Result<()>>>) {
+        if let Some(callback) = callback {
             self.connection.run_callback(callback);
         }
     }
@@ -187,7 +187,7 @@ impl Settle {
 impl Drop for Settle {
     fn drop(&mut self) {
         if !self.done {
-            self.route(Err(Error::internal_error().data("the response was dropped by a handler")));
+            self.run(self.reply.give_up());
         }
     }
 }

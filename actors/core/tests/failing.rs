@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use greenroom_actors::link::Link;
 use greenroom_actors::{
-    Agent, Client, ConnectTo, Connection, ConnectionDriver, ConnectionTo, Error, Result, UntypedMessage,
-    is_connection_terminated, is_incoming_transport_closed,
+    Agent, Client, ConnectTo, Connection, ConnectionDriver, ConnectionTo, Dispatch, Error, ErrorCode, Handled, HasPeer,
+    RemoteStyle, Result, Role, RoleId, UntypedMessage, is_connection_terminated, is_incoming_transport_closed,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::Value;
@@ -170,4 +170,56 @@ async fn a_relay_ends_when_one_side_breaks() {
     tokio::io::AsyncWriteExt::write_all(&mut ours, b"{\"jsonrpc\":\"2.0\",\"method\":\"note\"}\n").await.unwrap();
     let result = soon(relay).await.unwrap();
     assert!(result.is_err());
+}
+
+/// A role whose default handler panics, or waits for its own connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Selfish;
+
+impl Role for Selfish {
+    type Counterpart = Selfish;
+
+    fn counterpart(&self) -> Selfish {
+        Selfish
+    }
+
+    fn role_id(&self) -> RoleId {
+        RoleId::from_singleton(self)
+    }
+
+    async fn default_handle_dispatch_from(
+        &self,
+        message: Dispatch,
+        connection: ConnectionTo<Self>,
+    ) -> Result<Handled<Dispatch>> {
+        match message.method() {
+            "panic" => panic!("expected by the test"),
+            "wait" => drop(connection.send_request(self::message("back")).block_task().await?),
+            _ => {}
+        }
+        Ok(Handled::No { message, retry: false })
+    }
+}
+
+impl HasPeer<Selfish> for Selfish {
+    fn remote_style(&self, _peer: Selfish) -> RemoteStyle {
+        RemoteStyle::Counterpart
+    }
+}
+
+#[tokio::test]
+async fn a_default_handler_may_panic_and_must_not_wait_for_itself() {
+    let (left, right) = tokio::io::duplex(1024);
+    let serving = tokio::spawn(ConnectTo::<Selfish>::connect_to(Selfish.builder(), link(right)));
+    let talk = Selfish.builder().connect_with(link(left), async |cx: ConnectionTo<Selfish>| {
+        let error = cx.send_request(message("panic")).block_task().await.unwrap_err();
+        assert!(error.to_string().contains("interrupted"), "{error:?}");
+        let error = cx.send_request(message("wait")).block_task().await.unwrap_err();
+        assert!(error.to_string().contains("would deadlock"), "{error:?}");
+        let error = cx.send_request(message("other")).block_task().await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::MethodNotFound);
+        Ok(())
+    });
+    soon(talk).await.unwrap();
+    soon(serving).await.unwrap().unwrap();
 }

@@ -1,4 +1,4 @@
-//! One run: two trees, joined by a small pipe, talk while a monkey breaks their actors.
+//! One run: two trees, joined by a small pipe or a channel, talk while a monkey breaks their actors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use greenroom::link::Link;
 use greenroom::runtime::{Node, RestartPolicy};
 use greenroom::{
-    Agent, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage, on_receive_notification,
-    on_receive_request,
+    Agent, Channel, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage,
+    on_receive_notification, on_receive_request,
 };
 use ractor::{Actor, ActorCell};
 use tokio::io::DuplexStream;
@@ -94,7 +94,7 @@ impl Soak {
             Ok(()) => Vec::new(),
             Err(faults) => return fail(faults),
         };
-        faults.extend(stage.end(Ending::pick(&mut random), &mut report).await);
+        faults.extend(stage.end(Ending::of(self.seed), &mut report).await);
         faults.extend(nothing_left(&trees, before).await);
         if faults.is_empty() { Ok(report) } else { fail(faults) }
     }
@@ -107,7 +107,7 @@ impl Soak {
         random: &mut Random,
         report: &mut Report,
     ) -> Result<(), Vec<String>> {
-        let mut monkey = Monkey::new(random.number()).pace(5 + random.below(60));
+        let mut monkey = Monkey::new(random.number()).pace(3 + random.below(30));
         if !self.durable {
             monkey = monkey.losing_mailboxes();
         }
@@ -155,8 +155,7 @@ impl Soak {
 
 impl Stage {
     async fn set(random: &mut Random) -> Result<Self> {
-        let pipe = 256 << random.below(5);
-        let (left, right) = tokio::io::duplex(pipe);
+        let (left, right) = links(random);
         let agent = Worker::new(Arc::new(Ledger::new("driven to linked")));
         let client = Worker::new(Arc::new(Ledger::new("linked to driven")));
         // Old deaths are forgiven soon: what is tested is surviving them, not giving up.
@@ -168,10 +167,10 @@ impl Stage {
         let (parent, done) = Actor::spawn(None, Parent, ()).await.map_err(Error::into_internal_error)?;
         let parent = parent.get_cell();
         let parent_done = tokio::spawn(async move { drop(done.await) });
-        let linked = start_linked(bytes(left), agent.clone(), options, parent.clone()).await?;
+        let linked = start_linked(left, agent.clone(), options, parent.clone()).await?;
         let (tell, told) = oneshot::channel();
         let (finish, finished) = oneshot::channel();
-        let driving = tokio::spawn(drive(bytes(right), client.clone(), options, tell, finished));
+        let driving = tokio::spawn(drive(right, client.clone(), options, tell, finished));
         let driven = told.await.map_err(Error::into_internal_error)?;
         Ok(Self { linked, parent, parent_done, driven, driving, finish, agent, client })
     }
@@ -222,6 +221,16 @@ impl Stage {
         let _ = self.parent_done.await;
         faults
     }
+}
+
+/// What joins the two sides: mostly a small pipe, now and then the documented channel.
+fn links(random: &mut Random) -> (Link, Link) {
+    if random.once_in(4) {
+        let (left, right) = Channel::duplex();
+        return (Link::channel(left), Link::channel(right));
+    }
+    let (left, right) = tokio::io::duplex(256 << random.below(5));
+    (bytes(left), bytes(right))
 }
 
 fn bytes(stream: DuplexStream) -> Link {

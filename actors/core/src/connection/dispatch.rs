@@ -23,7 +23,7 @@ use crate::connection_to::ConnectionTo;
 use crate::dispatch::Handled;
 use crate::handlers::{Called, Delivery, HandlerPort, Plans, Verdict, gone};
 use crate::port::EndOfInput;
-use crate::request::Reply;
+use crate::request::{Reply, StepGuard};
 use crate::role::{Nature, Role};
 use crate::runtime::{Flow, Inbox, Permit, Scoped, Stage};
 use crate::termination::{Cause, ConnectionTermination};
@@ -49,7 +49,7 @@ pub(crate) struct Dispatch<C: Role> {
 enum Subject {
     Request(DispatchGuard),
     Notification,
-    Response(Arc<Reply>),
+    Response(StepGuard),
 }
 
 /// How far the end of the input is worked off. Kept in the leased state, so that a restart in the
@@ -116,7 +116,8 @@ impl<C: Role> Dispatch<C> {
             }
             Some(Waiter::Reply(reply)) if self.plans.wants_responses(reply.method()) => {
                 let delivery = Delivery::response(reply.clone(), outcome, &self.shared);
-                self.deliver(delivery, Subject::Response(reply)).await;
+                let guard = reply.begin_step(&self.shared);
+                self.deliver(delivery, Subject::Response(guard)).await;
             }
             Some(Waiter::Reply(reply)) => self.settle(&reply, outcome).await,
         }
@@ -205,17 +206,25 @@ impl<C: Role> Dispatch<C> {
         match (subject, result) {
             (Subject::Request(guard), result) => guard.finish(result),
             // The interceptor's error is what the local awaiter gets.
-            (Subject::Response(reply), Err(error)) => self.settle(&reply, Err(error)).await,
-            (Subject::Response(_), Ok(())) | (Subject::Notification, _) => {}
+            (Subject::Response(guard), result) => {
+                if let Some(callback) = guard.finish(result.err()) {
+                    self.call_back(callback).await;
+                }
+            }
+            (Subject::Notification, _) => {}
         }
     }
 
     /// Hands a response to whoever waits. An ordered callback is awaited here, inside the step.
     async fn settle(&mut self, reply: &Arc<Reply>, outcome: Result<Bytes, Error>) {
         if let Some(callback) = reply.settle(outcome) {
-            self.callback = Some(Scoped::new(self.shared.id, callback));
-            self.run_callback().await;
+            self.call_back(callback).await;
         }
+    }
+
+    async fn call_back(&mut self, callback: BoxFuture<'static, Result<(), Error>>) {
+        self.callback = Some(Scoped::new(self.shared.id, callback));
+        self.run_callback().await;
     }
 
     async fn run_callback(&mut self) {

@@ -48,6 +48,12 @@ struct State {
     /// Whether the request was published and not yet settled.
     outstanding: bool,
     cancel_sent: bool,
+    /// Set by the first outcome; later ones are dropped.
+    settled: bool,
+    /// Whether handlers look at the answer right now.
+    in_step: bool,
+    /// Whether the right to settle was dropped meanwhile.
+    given_up: bool,
     outcome: Option<Result<Bytes>>,
     waker: Option<Waker>,
     callback: Option<Callback>,
@@ -81,6 +87,9 @@ impl Reply {
     /// The answer is here. Returns the ordered callback, to be awaited by the dispatch step.
     pub(crate) fn settle(&self, outcome: Result<Bytes>) -> Option<BoxFuture<'static, Result<()>>> {
         let mut state = self.state.lock();
+        if std::mem::replace(&mut state.settled, true) {
+            return None;
+        }
         state.outstanding = false;
         if let Some(callback) = state.callback.take() {
             drop(state);
@@ -93,6 +102,39 @@ impl Reply {
             waker.wake();
         }
         None
+    }
+
+    /// The right to settle was dropped. While handlers look at the answer, what becomes of it is
+    /// decided at the end of their step: an error that they return says more.
+    pub(crate) fn give_up(&self) -> Option<BoxFuture<'static, Result<()>>> {
+        {
+            let mut state = self.state.lock();
+            if state.in_step {
+                state.given_up = true;
+                return None;
+            }
+        }
+        self.settle(Err(dropped()))
+    }
+
+    /// Handlers look at the answer from now on, until the guard ends.
+    pub(crate) fn begin_step(self: &Arc<Self>, connection: &Arc<Shared>) -> StepGuard {
+        self.state.lock().in_step = true;
+        StepGuard { reply: self.clone(), connection: connection.clone(), ended: false }
+    }
+
+    /// Settles what the handlers left open: with their error, or because they dropped the right.
+    fn end_step(&self, error: Option<Error>, left_open: Error) -> Option<BoxFuture<'static, Result<()>>> {
+        let given_up = {
+            let mut state = self.state.lock();
+            state.in_step = false;
+            state.given_up
+        };
+        match error {
+            Some(error) => self.settle(Err(error)),
+            None if given_up => self.settle(Err(left_open)),
+            None => None,
+        }
     }
 
     /// The answer will never come. An ordered callback runs beside the dispatch loop: a failure is
@@ -150,4 +192,37 @@ impl Reply {
         state.waker = Some(cx.waker().clone());
         Poll::Pending
     }
+}
+
+/// Watches over one answer while handlers look at it.
+pub(crate) struct StepGuard {
+    reply: Arc<Reply>,
+    connection: Arc<Shared>,
+    ended: bool,
+}
+
+impl StepGuard {
+    /// The handlers returned. What is left open is settled; an ordered callback is to be awaited.
+    pub(crate) fn finish(mut self, error: Option<Error>) -> Option<BoxFuture<'static, Result<()>>> {
+        self.ended = true;
+        self.reply.end_step(error, dropped())
+    }
+}
+
+impl Drop for StepGuard {
+    fn drop(&mut self) {
+        // The handlers were cut off: their actor was killed.
+        if !self.ended {
+            let cut_off = Error::internal_error()
+                .with_origin(Origin::Interrupted)
+                .data(serde_json::json!({ "reason": "interrupted", "method": &*self.reply.method }));
+            if let Some(callback) = self.reply.end_step(None, cut_off) {
+                self.connection.run_callback(callback);
+            }
+        }
+    }
+}
+
+fn dropped() -> Error {
+    Error::internal_error().data("the response was dropped by a handler")
 }
