@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use greenroom_protocol::Error;
 use parking_lot::Mutex;
-use ractor::{ActorCell, ActorRef, ActorStatus};
+use ractor::{ActorCell, ActorStatus};
 use tokio::time::Duration;
-
-use super::stage::Control;
 
 /// How an actor's work came to its end.
 #[derive(Clone, Debug)]
@@ -29,6 +27,16 @@ pub enum Fault {
     PanicInside,
     /// Do nothing for a while.
     Stall(Duration),
+}
+
+/// What a stage's actor is told beside its items. Orders are for one incarnation and die with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// End this incarnation in order.
+    Stop,
+    /// Break.
+    #[cfg_attr(not(feature = "chaos"), expect(dead_code, reason = "only tests give this order"))]
+    Break(Fault),
 }
 
 /// What an actor is doing.
@@ -71,6 +79,9 @@ pub(super) trait Queue: Send + Sync {
     /// Items that wait, and for how long there have been any.
     fn backlog(&self) -> (usize, Duration);
 
+    /// Tells the reader something, ahead of its items.
+    fn order(&self, order: Order);
+
     /// Loses everything that waits, as a mailbox does that dies with its actor.
     #[cfg(feature = "chaos")]
     fn lose(&self) -> usize;
@@ -90,7 +101,6 @@ pub struct Node {
 #[derive(Default)]
 struct Inner {
     cell: Option<ActorCell>,
-    control: Option<ActorRef<Control>>,
     outcome: Option<Outcome>,
     mailbox: Option<Box<dyn Queue>>,
     in_flight: Option<Count>,
@@ -169,13 +179,7 @@ impl Node {
         self.inner.lock().in_flight = Some(Box::new(count));
     }
 
-    pub(super) fn started(&self, actor: ActorRef<Control>) {
-        let cell = actor.get_cell();
-        self.inner.lock().control = Some(actor);
-        self.started_as(cell);
-    }
-
-    /// A new incarnation of an actor that is no stage (a supervisor) stands here.
+    /// A new incarnation stands here.
     pub fn started_as(&self, cell: ActorCell) {
         self.starts.fetch_add(1, Ordering::Relaxed);
         self.inner.lock().cell = Some(cell);
@@ -196,7 +200,12 @@ impl Node {
     /// Stops the actor that stands here now, after the message it is working on. False when none
     /// runs here.
     pub fn stop(&self) -> bool {
-        self.running().inspect(|cell| cell.stop(None)).is_some()
+        let Some(cell) = self.running() else { return false };
+        match &self.inner.lock().mailbox {
+            Some(mailbox) => mailbox.order(Order::Stop),
+            None => cell.stop(None),
+        }
+        true
     }
 
     fn running(&self) -> Option<ActorCell> {
@@ -207,8 +216,12 @@ impl Node {
     /// or is down.
     #[cfg(feature = "chaos")]
     pub fn inject(&self, fault: Fault) -> bool {
-        let control = self.inner.lock().control.clone();
-        control.is_some_and(|control| control.cast(Control::Inject(fault)).is_ok())
+        let up = self.running().is_some();
+        match &self.inner.lock().mailbox {
+            Some(mailbox) if up => mailbox.order(Order::Break(fault)),
+            _ => return false,
+        }
+        true
     }
 
     /// Throws away what waits in the mailbox here and says how much that was: for tests of tests,

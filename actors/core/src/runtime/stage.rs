@@ -2,15 +2,17 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::task::Poll;
 
 use greenroom_protocol::{BoxFuture, Error};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr};
 
 use super::live::{Live, LiveCount};
 use super::mailbox::Mailbox;
-use super::node::{Fault, Node, Outcome};
+use super::node::{Fault, Node, Order, Outcome};
 use super::slot::{Lease, Slot};
 
 /// Items that a stage takes from its mailbox at once. Between two batches, stop requests and
@@ -23,10 +25,8 @@ const QUARANTINE_AFTER: u32 = 2;
 /// What travels through `ractor`'s own mailbox: never data.
 #[derive(Debug)]
 pub enum Control {
-    /// There may be work.
-    Wake,
-    /// Break on purpose (testing).
-    Inject(Fault),
+    /// Start working.
+    Run,
 }
 
 #[cfg(feature = "cluster")]
@@ -194,7 +194,7 @@ impl<S: Stage> Seat<S> {
             let node = seat.node.clone();
             let (actor, _join) = Actor::spawn_linked(None, StageActor(PhantomData), seat, supervisor).await?;
             let cell = actor.get_cell();
-            node.started(actor);
+            node.started_as(cell.clone());
             Ok(cell)
         })
     }
@@ -246,8 +246,9 @@ impl<S: Stage> Actor for StageActor<S> {
                 stage.quarantine(item);
             }
         }
-        seat.mailbox.attach(me.clone());
-        me.cast(Control::Wake)?;
+        seat.mailbox.taken_over();
+        // The one message that this actor ever gets: from then on it waits at its own mailbox.
+        me.cast(Control::Run)?;
         Ok(Incarnation { core, mailbox: seat.mailbox, node: seat.node, _live: seat.live.enter() })
     }
 
@@ -257,35 +258,56 @@ impl<S: Stage> Actor for StageActor<S> {
         message: Control,
         state: &mut Incarnation<S>,
     ) -> Result<(), ActorProcessingErr> {
-        let Core { stage, inbox } = &mut *state.core;
         match message {
-            Control::Wake => {}
-            Control::Inject(Fault::Panic) => panic!("fault injected between two items"),
-            Control::Inject(Fault::PanicInside) => {
-                inbox.fault = true;
-                return Ok(());
-            }
-            Control::Inject(Fault::Stall(time)) => {
-                tokio::time::sleep(time).await;
-                return Ok(());
-            }
-        }
-        inbox.refill();
-        match stage.run(inbox).await {
-            Flow::Idle if inbox.is_empty() && !state.mailbox.has_more() => {}
-            Flow::Idle | Flow::Again => me.cast(Control::Wake)?,
-            Flow::Finished => state.finish(&me, Outcome::Finished),
-            Flow::Failed(error) => state.finish(&me, Outcome::Failed(error)),
+            Control::Run => state.run(&me).await,
         }
         Ok(())
     }
 }
 
 impl<S: Stage> Incarnation<S> {
+    /// Works until the stage is done or the actor is told to stop. A kill drops this future at
+    /// any of its awaits.
+    async fn run(&mut self, me: &ActorRef<Control>) {
+        loop {
+            let Core { stage, inbox } = &mut *self.core;
+            while let Some(order) = self.mailbox.take_order() {
+                match order {
+                    Order::Stop => return me.stop(None),
+                    Order::Break(Fault::Panic) => panic!("fault injected between two items"),
+                    Order::Break(Fault::PanicInside) => inbox.fault = true,
+                    Order::Break(Fault::Stall(time)) => tokio::time::sleep(time).await,
+                }
+            }
+            inbox.refill();
+            match stage.run(inbox).await {
+                Flow::Idle if inbox.is_empty() && !self.mailbox.has_more() => self.mailbox.wait().await,
+                // Others get their turn between two batches.
+                Flow::Idle | Flow::Again => requeue().await,
+                Flow::Finished => return self.finish(me, Outcome::Finished),
+                Flow::Failed(error) => return self.finish(me, Outcome::Failed(error)),
+            }
+        }
+    }
+
     /// Records the outcome where it survives the actor, then ends it. The reason of a stop is
     /// lossy in `ractor` (the first stop wins), so it carries nothing.
     fn finish(&self, me: &ActorRef<Control>, outcome: Outcome) {
         self.node.set_outcome(outcome);
         me.stop(None);
     }
+}
+
+/// Lets every task that is ready run first. Unlike tokio's `yield_now`, it does not go through
+/// the I/O driver: a busy actor would pay a system call for each batch.
+async fn requeue() {
+    let mut polled = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut polled, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
