@@ -1,5 +1,7 @@
 //! Floods: memory stays bounded, whoever floods.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use greenroom::{
@@ -19,8 +21,13 @@ async fn a_peer_that_asks_and_never_reads_is_cut_off() {
     let (mut peer, link) = pair(4096);
     let mut options = ConnectionOptions::default();
     options.outgoing_cap = 1 << 20;
+    let handled = Arc::new(AtomicUsize::new(0));
+    let count = handled.clone();
     let agent = Agent.builder().options(options).on_receive_request(
-        async |_: UntypedMessage, responder: Responder<Value>, _cx| responder.respond(json!("x".repeat(10_000))),
+        async move |_: UntypedMessage, responder: Responder<Value>, _cx| {
+            count.fetch_add(1, Ordering::Relaxed);
+            responder.respond(json!("x".repeat(10_000)))
+        },
         on_receive_request!(),
     );
     let serving = tokio::spawn(agent.connect_to(link));
@@ -31,6 +38,9 @@ async fn a_peer_that_asks_and_never_reads_is_cut_off() {
     peer.flood(requests.as_bytes(), requests.len()).await;
     let error = serving.await.unwrap().unwrap_err();
     assert!(error.to_string().contains("outgoing overflow"), "{error}");
+    // What is answered by the end of the connection needs no handler any more.
+    let handled = handled.load(Ordering::Relaxed);
+    assert!((100..1000).contains(&handled), "{handled}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +95,7 @@ async fn a_slow_handler_keeps_the_peer_waiting_and_loses_nothing() {
     let (mut peer, link) = pair(4096);
     let mut options = ConnectionOptions::default();
     options.incoming_credit = 16 * 1024;
-    let (go, wait) = (std::sync::Arc::new(Notify::new()), std::sync::Arc::new(Notify::new()));
+    let (go, wait) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let (open, signal) = (go.clone(), wait.clone());
     let mut first = true;

@@ -324,7 +324,7 @@ impl Shared {
         }
     }
 
-    /// The foreground is done: what was published leaves, new messages are not dispatched.
+    /// This side is done: what was published leaves, new messages are not dispatched.
     pub(crate) fn finish(&self) {
         self.draining.store(true, Ordering::Release);
         self.seal();

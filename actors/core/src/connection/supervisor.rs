@@ -257,7 +257,8 @@ impl Guard {
         shared.answer_open_calls(&Error::internal_error().data(serde_json::json!({
             "reason": greenroom_protocol::CONNECTION_TERMINATED_REASON,
         })));
-        shared.seal();
+        // What still waits for its handler was just answered: running it would be for nothing.
+        shared.finish();
         if self.broken.is_none() {
             self.broken = error;
         }
