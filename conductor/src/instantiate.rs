@@ -44,13 +44,13 @@ pub trait InstantiateProxies: Send {
 #[derive(Debug)]
 pub enum Fixed<I> {
     /// These.
-    Known(Started),
+    Known(Box<Started>),
     /// Ask, with the typed request.
     Ask(I),
 }
 
 fn known<I>(proxies: Vec<Component>, agent: Option<Component>) -> Fixed<I> {
-    Fixed::Known(Started(Components { proxies, agent, params: None }))
+    Fixed::Known(Box::new(Started(Components { proxies, agent, params: None })))
 }
 
 fn named(proxies: Vec<DynConnectTo<Conductor>>) -> Vec<Component> {
@@ -184,7 +184,7 @@ impl ConductorHostRole for Agent {
 
     fn instantiate(instantiator: Self::Instantiator, initialize: Frame) -> BoxFuture<'static, Result<Started>> {
         let ask = match instantiator.fixed() {
-            Fixed::Known(started) => return Box::pin(std::future::ready(Ok(started))),
+            Fixed::Known(started) => return Box::pin(std::future::ready(Ok(*started))),
             Fixed::Ask(ask) => ask,
         };
         Box::pin(async move {
@@ -204,7 +204,7 @@ impl ConductorHostRole for Proxy {
 
     fn instantiate(instantiator: Self::Instantiator, initialize: Frame) -> BoxFuture<'static, Result<Started>> {
         let ask = match instantiator.fixed() {
-            Fixed::Known(started) => return Box::pin(std::future::ready(Ok(started))),
+            Fixed::Known(started) => return Box::pin(std::future::ready(Ok(*started))),
             Fixed::Ask(ask) => ask,
         };
         Box::pin(async move {

@@ -5,7 +5,6 @@ mod batch;
 mod call;
 mod cancel;
 mod closing;
-mod envelope;
 mod fault;
 mod hash;
 mod initialize;

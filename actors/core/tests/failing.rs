@@ -104,11 +104,18 @@ async fn a_broken_transport_is_named_to_its_callers() {
     }
 }
 
+/// Where the embedding actor reports how its connection ended.
+struct Tell(oneshot::Sender<Result<()>>);
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for Tell {}
+
 /// An actor of an embedding program that waits for a connection below itself.
 struct Embedder;
 
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
 impl Actor for Embedder {
-    type Msg = oneshot::Sender<Result<()>>;
+    type Msg = Tell;
     type State = (Connection<Client>, DuplexStream);
     type Arguments = ();
 
@@ -125,7 +132,7 @@ impl Actor for Embedder {
     ) -> Result<(), ActorProcessingErr> {
         // The event about the connection's end has to wait until this handler is done.
         connection.actor().kill();
-        let _ = told.send(connection.closed().await);
+        let _ = told.0.send(connection.closed().await);
         Ok(())
     }
 }
@@ -134,7 +141,7 @@ impl Actor for Embedder {
 async fn a_supervisor_may_wait_for_the_end_of_its_connection() {
     let (actor, done) = Actor::spawn(None, Embedder, ()).await.unwrap();
     let (tell, told) = oneshot::channel();
-    actor.cast(tell).unwrap();
+    actor.cast(Tell(tell)).unwrap();
     let error = soon(told).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("supervisor died"), "{error:?}");
     actor.stop(None);

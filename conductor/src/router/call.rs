@@ -1,9 +1,8 @@
 //! Reading a request or notification: what it is, and how to write it for the next hop.
 
 use bytes::Bytes;
-use greenroom_protocol::{Dialect, Error, Frame, Outbound, RawId, Span, method};
+use greenroom_protocol::{Dialect, Error, Frame, Outbound, RawId, Span, Successor, method};
 
-use super::envelope;
 use super::path::Form;
 
 /// What a method name means to a router.
@@ -56,8 +55,8 @@ impl Call {
     /// # Errors
     /// `-32602` for an envelope without a method (spec E3).
     pub(super) fn wrapped(frame: &Frame) -> Result<Self, Error> {
-        let inside = envelope::open(frame)?;
-        let word = Word::of(&inside.name);
+        let inside = Successor::open(frame).unwrap_or_else(|| Err(Error::invalid_params()))?;
+        let word = Word::of(&inside.method_in(frame));
         Ok(Self { form: Form::Wrapped, word, method: inside.method, params: inside.params })
     }
 

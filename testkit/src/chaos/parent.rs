@@ -6,6 +6,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 #[derive(Clone, Copy, Debug)]
 pub struct Parent;
 
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
 impl Actor for Parent {
     type Msg = ();
     type State = ();
