@@ -9,12 +9,11 @@
 pub mod chaos;
 pub mod scripted;
 
-mod arrow;
 mod pass_through;
 mod program;
 mod testy;
 
-pub use arrow::arrow;
+pub use greenroom_conductor::embedded::arrow_proxy as arrow;
 pub use pass_through::pass_through;
 pub use program::run;
 pub use testy::testy;

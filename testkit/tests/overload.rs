@@ -116,8 +116,9 @@ async fn a_slow_handler_keeps_the_peer_waiting_and_loses_nothing() {
         .collect();
     let through = peer.flood(lines.as_bytes(), lines.len()).await;
     wait.notified().await;
-    // The credit, one read, and what the pipe holds.
-    assert!((16 * 1024..40 * 1024).contains(&through), "{through}");
+    // The credit (which counts more than the text of each small frame), one read, and what the
+    // pipe holds.
+    assert!((2 * 1024..40 * 1024).contains(&through), "{through}");
     go.notify_one();
     peer.write(&lines[through..]).await;
     for n in 0..2000 {
