@@ -5,7 +5,8 @@ use std::time::Duration;
 use greenroom::link::Link;
 use greenroom::schema::v1::InitializeRequest;
 use greenroom::{
-    Agent, Client, ConnectTo, ConnectionTo, DynConnectTo, Error, Responder, Result, UntypedMessage, on_receive_request,
+    Agent, Client, ConnectTo, ConnectionTo, DynConnectTo, Error, Responder, Result, UntypedMessage,
+    on_receive_notification, on_receive_request,
 };
 use greenroom_conductor::{ConductorImpl, ProxiesAndAgent, RunningChain};
 use greenroom_testkit::chaos::Parent;
@@ -329,5 +330,67 @@ async fn a_proxy_that_cannot_be_started_anew_ends_the_chain() {
     let [answer] = &answers[..] else { panic!("{answers:?}") };
     assert!(is_error(answer, 0) && answer.to_string().contains("ProxyDialect"), "{answer}");
     closed(&chain).await.expect_err("a component ended");
+    nothing_left().await;
+}
+
+/// What a client says right before it closes passes every proxy and reaches the agent.
+#[tokio::test(start_paused = true)]
+async fn last_words_arrive() {
+    for proxies in [0, 1, 3] {
+        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let agent = Agent
+            .builder()
+            .on_receive_request(
+                async |_: UntypedMessage, responder: Responder<Value>, _cx| {
+                    responder.respond(json!({ "protocolVersion": 1 }))
+                },
+                on_receive_request!(),
+            )
+            .on_receive_notification(
+                async move |note: UntypedMessage, _cx| {
+                    told.send(note.params["n"].as_u64()).expect("the test listens");
+                    Ok(())
+                },
+                on_receive_notification!(),
+            );
+        let (mut peer, link) = pair(1 << 16);
+        let components = ProxiesAndAgent::new(agent).proxies((0..proxies).map(|_| pass_through()));
+        let chain = ConductorImpl::new_agent("ends", components).start(link).await.expect("a chain");
+        peer.send(&initialize()).await;
+        peer.receive().await;
+        for n in 0..200 {
+            peer.send(&json!({ "jsonrpc": "2.0", "method": "_note", "params": { "n": n } })).await;
+        }
+        peer.close().await;
+        rest(&mut peer).await;
+        closed(&chain).await.expect("a clean end");
+        for n in 0..200 {
+            assert_eq!(heard.try_recv(), Ok(Some(n)), "{proxies} proxies");
+        }
+        nothing_left().await;
+    }
+}
+
+/// An agent that neither reads nor ends is not waited for without an end.
+#[tokio::test(start_paused = true)]
+async fn a_component_that_does_not_read_is_killed() {
+    let (mut peer, link) = pair(1 << 16);
+    let (mut far, near) = pair(64);
+    let chain = ConductorImpl::new_agent("ends", ProxiesAndAgent::new(near)).start(link).await.expect("a chain");
+    peer.send(&initialize()).await;
+    let id = far.receive().await["id"].clone();
+    far.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "protocolVersion": 1 } })).await;
+    peer.receive().await;
+    for id in 1..10 {
+        peer.send(&ask(id, "_unread")).await;
+    }
+    peer.close().await;
+    let begin = Instant::now();
+    let answers = rest(&mut peer).await;
+    assert_eq!(answers.len(), 9, "{answers:?}");
+    assert!((1..10).all(|id| answers.iter().any(|answer| is_error(answer, id))), "{answers:?}");
+    closed(&chain).await.expect("an end that the client asked for");
+    assert!(begin.elapsed() < Duration::from_secs(16), "{:?}", begin.elapsed());
+    drop(far);
     nothing_left().await;
 }

@@ -20,6 +20,8 @@ pub(super) enum Traffic {
     /// The time for answers that are still missing after the end of the client's input is over,
     /// unless more than `.0` frames were routed by now.
     DrainOver(u64),
+    /// The time for the components to end is over.
+    CloseOver,
 }
 
 /// Components that run.

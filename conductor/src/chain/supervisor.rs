@@ -182,11 +182,7 @@ impl Actor for ChainSupervisor {
     type State = ();
     type Arguments = Kit;
 
-    async fn pre_start(
-        &self,
-        me: ActorRef<ChainMessage>,
-        mut kit: Kit,
-    ) -> std::result::Result<(), ActorProcessingErr> {
+    async fn pre_start(&self, me: ActorRef<ChainMessage>, mut kit: Kit) -> std::result::Result<(), ActorProcessingErr> {
         let opener = &kit.opener;
         opener.node.started_as(me.get_cell());
         let router = kit.router.take().ok_or("a chain supervisor starts once")?;

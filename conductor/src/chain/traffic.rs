@@ -5,20 +5,18 @@
 //! Ordering promise: frames of one hop are routed in the order in which that hop sent them, and
 //! each hop gets its messages in the order in which they were routed.
 
+mod closing;
+
 use greenroom::runtime::{Flow, Inbox, Mailbox, Permit, Stage};
-use greenroom::{EndOfInput, Error, Inbound, RawConnection};
+use greenroom::{Error, Inbound, RawConnection};
 use greenroom_protocol::{Frame, FrameKind, Outbound};
 use ractor::ActorRef;
 use tokio::task::JoinHandle;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
-use super::end::{Ending, Next};
+use super::end::Ending;
 use super::message::{ChainMessage, Opened, Traffic};
 use crate::router::{Action, Hop, Router};
-
-/// Time for answers that are still missing after the client closed its input, counted from the
-/// last message that passed.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// The stage of the router.
 pub(super) struct TrafficStage {
@@ -32,6 +30,10 @@ pub(super) struct TrafficStage {
     chain: ActorRef<ChainMessage>,
     mailbox: Mailbox<Traffic>,
     drain: Option<JoinHandle<()>>,
+    /// Components are closed from left to right, each when the one before it has ended.
+    in_order: bool,
+    /// Runs while the components are being closed.
+    limit: Option<JoinHandle<()>>,
     /// Frames routed so far.
     routed: u64,
     refusals: greenroom_protocol::ReplyLimit,
@@ -67,6 +69,8 @@ impl TrafficStage {
             chain,
             mailbox,
             drain: None,
+            in_order: false,
+            limit: None,
             routed: 0,
             refusals: greenroom_protocol::ReplyLimit::default(),
             started: Instant::now(),
@@ -154,6 +158,7 @@ impl TrafficStage {
                 tracing::warn!(open = self.unanswered(), "requests were not answered in time");
                 self.close();
             }
+            Traffic::CloseOver => self.kill_components(),
         }
         self.drained();
     }
@@ -236,160 +241,14 @@ impl TrafficStage {
             self.close();
         }
     }
-
-    fn end_of_input(&mut self, from: Hop, end: &EndOfInput) {
-        match from {
-            Hop::Client => {
-                self.router.client_finished(&cause("the client", end), &mut self.actions);
-                self.act(None);
-                if self.unanswered() > 0 && !self.ending.is_closing() {
-                    self.start_drain();
-                } else {
-                    self.close();
-                }
-            }
-            Hop::Component(component) => self.component_down(component, &cause("the component", end)),
-        }
-    }
-
-    /// What the client still waits for, be it that a component works on it or has yet to start.
-    fn unanswered(&self) -> usize {
-        self.router.in_flight() + self.router.waiting()
-    }
-
-    fn start_drain(&mut self) {
-        let (mailbox, routed) = (self.mailbox.clone(), self.routed);
-        let before = self.drain.replace(tokio::spawn(async move {
-            tokio::time::sleep(DRAIN).await;
-            let _ = mailbox.send(Traffic::DrainOver(routed));
-        }));
-        if let Some(before) = before {
-            before.abort();
-        }
-    }
-
-    /// A component is gone: its requests fail with the reason, and the chain ends in order. Says
-    /// the same thing again without effect.
-    fn component_down(&mut self, component: usize, cause: &Error) {
-        self.router.component_down(component, cause, &mut self.actions);
-        let is_recreate = |action: &Action| matches!(action, Action::Recreate { .. });
-        let replaced = self.actions.iter().any(is_recreate);
-        if replaced && self.ending.is_closing() {
-            // Nobody would need the new one.
-            self.actions.retain(|action| !is_recreate(action));
-            self.router.recreated(component, Err(cause.clone()), &mut self.actions);
-        } else if replaced {
-            // From now on the old process's words and its end are no news.
-            self.generations[component] += 1;
-            self.reopening.push(component);
-            self.ending.ended(Hop::Component(component));
-        }
-        self.act(None);
-        if let Some(connection) = self.components.get(component).and_then(Option::as_ref) {
-            connection.close();
-        }
-        if !replaced && !self.ending.is_closing() {
-            self.failure.get_or_insert_with(|| cause.clone());
-            self.close();
-        }
-    }
-
-    fn ended(&mut self, hop: Hop, result: Result<(), Error>) {
-        let gone = || Error::internal_error().with_origin(greenroom::Origin::IncomingClosed);
-        self.ending.ended(hop);
-        match hop {
-            Hop::Client => {
-                let cause = result.as_ref().err().cloned().unwrap_or_else(gone);
-                self.router.client_closed(&cause, &mut self.actions);
-                self.act(None);
-                if let Err(error) = result {
-                    self.failure.get_or_insert(error);
-                }
-                self.close();
-            }
-            Hop::Component(component) => {
-                self.components[component] = None;
-                // Its output may not have ended before it did; whoever waits for it is told now.
-                let cause = result.as_ref().err().cloned().unwrap_or_else(gone);
-                self.component_down(component, &cause);
-                // More telling than "its output ended": exit status and last words.
-                if let Err(error) = result
-                    && self.failure.as_ref().is_some_and(|failure| failure.data.is_none())
-                {
-                    self.failure = Some(error);
-                }
-            }
-        }
-        self.advance();
-    }
-
-    /// Once the client is done and everything is answered, the chain closes.
-    fn drained(&mut self) {
-        if self.drain.is_some() && self.unanswered() == 0 {
-            self.close();
-        }
-    }
-
-    /// Shuts the chain down, components first.
-    fn close(&mut self) {
-        if let Some(drain) = self.drain.take() {
-            drain.abort();
-        }
-        if self.ending.close() {
-            self.answer_waiting();
-            self.close_components();
-        }
-        self.advance();
-    }
-
-    /// What waits for components that have not started yet will not reach them.
-    fn answer_waiting(&mut self) {
-        let error = || Error::internal_error().data("the chain ended before its components had started");
-        self.router.instantiated(Err(error()), &mut self.actions);
-        for component in &self.reopening {
-            self.router.recreated(*component, Err(error()), &mut self.actions);
-        }
-        self.act(None);
-    }
-
-    fn close_components(&self) {
-        for connection in self.components.iter().flatten() {
-            connection.close();
-        }
-    }
-
-    fn advance(&mut self) {
-        match self.ending.next() {
-            Next::Wait => {}
-            Next::CloseUpstream => {
-                if let Some(upstream) = &self.upstream {
-                    upstream.close();
-                }
-            }
-            Next::Conclude => {
-                let result = self.failure.take().map_or(Ok(()), Err);
-                self.tell(ChainMessage::Conclude(result));
-            }
-        }
-    }
 }
 
 impl Drop for TrafficStage {
     fn drop(&mut self) {
-        if let Some(drain) = &self.drain {
-            drain.abort();
+        for timer in [&self.drain, &self.limit].into_iter().flatten() {
+            timer.abort();
         }
     }
-}
-
-/// Why a hop is gone, in words that a client may see: no stderr, no paths beyond the program.
-fn cause(who: &str, end: &EndOfInput) -> Error {
-    let text = match (&end.error, &end.exit) {
-        (_, Some(exit)) => format!("{who} {} ended: {}", exit.program, exit.status),
-        (Some(error), None) => format!("the connection to {who} broke: {error}"),
-        (None, None) => format!("{who} closed its output"),
-    };
-    Error::new(-32603, text)
 }
 
 impl Stage for TrafficStage {
