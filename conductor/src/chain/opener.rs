@@ -32,7 +32,7 @@ impl Opener {
         chain: ActorCell,
     ) -> Result<RawConnection> {
         let traffic = self.traffic.clone();
-        let outlet: Outlet = Arc::new(move |item: Inbound| drop(traffic.send(Traffic::Inbound(hop, item))));
+        let outlet: Outlet = Arc::new(move |item: Inbound| drop(traffic.send(Traffic::Inbound(hop, generation, item))));
         let traffic = self.traffic.clone();
         let on_end: OnEnd = Box::new(move |result| drop(traffic.send(Traffic::Ended(hop, generation, result))));
         let kind = if hop == Hop::Client { "upstream" } else { "component" };

@@ -14,7 +14,7 @@ use greenroom::runtime::{Child, Children, Death, Live, LiveCount, Mailbox, Node,
 use greenroom::{BoxFuture, ConnectionOptions, Error, Result};
 use greenroom_protocol::Frame;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
@@ -72,7 +72,7 @@ impl RunningChain {
     /// Ends the chain as if the client had closed its input: what is accepted is answered, then
     /// the components are ended, then the client's connection.
     pub fn finish(&self) {
-        let _ = self.traffic.send(Traffic::Inbound(Hop::Client, greenroom::Inbound::Eof(Default::default())));
+        let _ = self.traffic.send(Traffic::Inbound(Hop::Client, 0, greenroom::Inbound::Eof(Default::default())));
     }
 
     /// Waits until the chain is over and nothing of it is left: no actor, no process. Cancel-safe.
@@ -130,8 +130,8 @@ pub(crate) async fn start(spec: ChainSpec, upstream: Link, supervisor: Option<Ac
     };
     let owned = supervisor.is_none();
     let spawned = match supervisor {
-        Some(supervisor) => Actor::spawn_linked(None, ChainSupervisor, kit, supervisor).await,
-        None => Actor::spawn(None, ChainSupervisor, kit).await,
+        Some(supervisor) => Actor::spawn_linked(None, ChainSupervisor::default(), kit, supervisor).await,
+        None => Actor::spawn(None, ChainSupervisor::default(), kit).await,
     };
     let (actor, _join) =
         spawned.map_err(|error| Error::internal_error().data(format!("the chain did not start: {error}")))?;
@@ -157,13 +157,20 @@ struct Kit {
     end: watch::Sender<Option<Result<()>>>,
 }
 
-struct ChainSupervisor;
+/// Owns the guard. `ractor` sends an actor's state to its supervisor inside of the event that tells
+/// its death; the guard must not depend on when that supervisor, which may be any actor of the
+/// embedding program, looks at the event. So it is no state: it is dropped with the actor itself.
+#[derive(Default)]
+struct ChainSupervisor {
+    /// Never contended: an actor does one thing at a time.
+    guard: Mutex<Option<ChainGuard>>,
+}
 
-/// The state; its `Drop` is the only cleanup.
+/// Its `Drop` is the only cleanup.
 struct ChainGuard {
     kit: Kit,
     children: Children,
-    components: Arc<tokio::sync::Mutex<Components>>,
+    components: Arc<Mutex<Components>>,
     tasks: Vec<JoinHandle<()>>,
     result: Option<Result<()>>,
     _live: Live,
@@ -172,14 +179,10 @@ struct ChainGuard {
 #[cfg_attr(feature = "async-trait", ractor::async_trait)]
 impl Actor for ChainSupervisor {
     type Msg = ChainMessage;
-    type State = ChainGuard;
+    type State = ();
     type Arguments = Kit;
 
-    async fn pre_start(
-        &self,
-        me: ActorRef<ChainMessage>,
-        mut kit: Kit,
-    ) -> std::result::Result<ChainGuard, ActorProcessingErr> {
+    async fn pre_start(&self, me: ActorRef<ChainMessage>, mut kit: Kit) -> std::result::Result<(), ActorProcessingErr> {
         let opener = &kit.opener;
         opener.node.started_as(me.get_cell());
         let router = kit.router.take().ok_or("a chain supervisor starts once")?;
@@ -189,15 +192,25 @@ impl Actor for ChainSupervisor {
         let policy = opener.options.restart;
         let children = Children::new(vec![Child::stage(seat, policy)]);
         let live = opener.live.enter();
-        Ok(ChainGuard { kit, children, components: Arc::default(), tasks: Vec::new(), result: None, _live: live })
+        *self.guard.lock().await = Some(ChainGuard {
+            kit,
+            children,
+            components: Arc::default(),
+            tasks: Vec::new(),
+            result: None,
+            _live: live,
+        });
+        Ok(())
     }
 
     async fn post_start(
         &self,
         me: ActorRef<ChainMessage>,
-        state: &mut ChainGuard,
+        _state: &mut (),
     ) -> std::result::Result<(), ActorProcessingErr> {
-        state.children.start_all(&me.get_cell()).await?;
+        if let Some(guard) = &mut *self.guard.lock().await {
+            guard.children.start_all(&me.get_cell()).await?;
+        }
         Ok(())
     }
 
@@ -205,8 +218,10 @@ impl Actor for ChainSupervisor {
         &self,
         me: ActorRef<ChainMessage>,
         message: ChainMessage,
-        state: &mut ChainGuard,
+        _state: &mut (),
     ) -> std::result::Result<(), ActorProcessingErr> {
+        let mut guard = self.guard.lock().await;
+        let Some(state) = &mut *guard else { return Ok(()) };
         match message {
             ChainMessage::Restart(child) => state.restart(child, &me).await,
             ChainMessage::Open(initialize) => state.open(initialize, &me),
@@ -220,10 +235,11 @@ impl Actor for ChainSupervisor {
         &self,
         me: ActorRef<ChainMessage>,
         event: SupervisionEvent,
-        state: &mut ChainGuard,
+        _state: &mut (),
     ) -> std::result::Result<(), ActorProcessingErr> {
         // Connections below this actor report their end to the router themselves.
         if let Some(actor) = death_of(event)
+            && let Some(state) = &mut *self.guard.lock().await
             && let Some(death) = state.children.died(actor)
         {
             state.death(death, &me).await;

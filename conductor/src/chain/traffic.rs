@@ -5,20 +5,18 @@
 //! Ordering promise: frames of one hop are routed in the order in which that hop sent them, and
 //! each hop gets its messages in the order in which they were routed.
 
+mod closing;
+
 use greenroom::runtime::{Flow, Inbox, Mailbox, Permit, Stage};
-use greenroom::{EndOfInput, Error, Inbound, RawConnection};
+use greenroom::{Error, Inbound, RawConnection};
 use greenroom_protocol::{Frame, FrameKind, Outbound};
 use ractor::ActorRef;
 use tokio::task::JoinHandle;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
-use super::end::{Ending, Next};
+use super::end::Ending;
 use super::message::{ChainMessage, Opened, Traffic};
 use crate::router::{Action, Hop, Router};
-
-/// Time for answers that are still missing after the client closed its input, counted from the
-/// last message that passed.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// The stage of the router.
 pub(super) struct TrafficStage {
@@ -32,6 +30,10 @@ pub(super) struct TrafficStage {
     chain: ActorRef<ChainMessage>,
     mailbox: Mailbox<Traffic>,
     drain: Option<JoinHandle<()>>,
+    /// Components are closed from left to right, each when the one before it has ended.
+    in_order: bool,
+    /// Runs while the components are being closed.
+    limit: Option<JoinHandle<()>>,
     /// Frames routed so far.
     routed: u64,
     refusals: greenroom_protocol::ReplyLimit,
@@ -42,6 +44,18 @@ pub(super) struct TrafficStage {
     early: Vec<Traffic>,
     /// Components that are being started anew.
     reopening: Vec<usize>,
+    /// The components could not be started; those that ran for a moment count no more.
+    abandoned: bool,
+}
+
+/// Whether to listen to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is not known here yet, although it speaks already.
+    Early,
+    Current,
+    /// It was replaced or given up.
+    Gone,
 }
 
 impl TrafficStage {
@@ -55,6 +69,8 @@ impl TrafficStage {
             chain,
             mailbox,
             drain: None,
+            in_order: false,
+            limit: None,
             routed: 0,
             refusals: greenroom_protocol::ReplyLimit::default(),
             started: Instant::now(),
@@ -62,6 +78,7 @@ impl TrafficStage {
             actions: Vec::new(),
             early: Vec::new(),
             reopening: Vec::new(),
+            abandoned: false,
         }
     }
 
@@ -77,33 +94,49 @@ impl TrafficStage {
         self.router.handle(from, frame, &mut self.actions);
     }
 
-    /// Whether the hop's connection is not known here yet, although it speaks already.
-    fn is_early(&self, hop: Hop) -> bool {
+    /// Whose words these are.
+    fn standing(&self, hop: Hop, generation: u32) -> Standing {
         match hop {
-            Hop::Client => !self.ending.is_known(hop),
-            Hop::Component(index) => !self.ending.is_known(hop) || self.reopening.contains(&index),
+            Hop::Client if self.ending.is_known(hop) => Standing::Current,
+            Hop::Client => Standing::Early,
+            Hop::Component(_) if self.abandoned => Standing::Gone,
+            Hop::Component(index) => match self.generations.get(index) {
+                None => Standing::Early,
+                Some(current) if generation < *current => Standing::Gone,
+                Some(_) if self.reopening.contains(&index) => Standing::Early,
+                Some(_) => Standing::Current,
+            },
         }
     }
 
     /// A connection became known: what it said before is next.
     fn known(&mut self) {
         for item in std::mem::take(&mut self.early) {
-            match item {
-                Traffic::Inbound(hop, _) if self.is_early(hop) => self.early.push(item),
-                Traffic::Inbound(from, Inbound::Frame(frame, permit)) => {
-                    self.route(from, &frame);
-                    self.act(permit);
-                }
-                other => self.work(other),
-            }
+            self.decide(&item);
+            self.work(item);
+        }
+    }
+
+    /// The part of the work on an item that may be repeated.
+    fn decide(&mut self, item: &Traffic) {
+        if let Traffic::Inbound(from, generation, Inbound::Frame(frame, _)) = item
+            && self.standing(*from, *generation) == Standing::Current
+        {
+            self.route(*from, frame);
         }
     }
 
     fn work(&mut self, item: Traffic) {
+        if let Traffic::Inbound(hop, generation, _) | Traffic::Ended(hop, generation, _) = item {
+            match self.standing(hop, generation) {
+                Standing::Current => {}
+                Standing::Early => return self.early.push(item),
+                Standing::Gone => return,
+            }
+        }
         match item {
-            Traffic::Inbound(hop, _) if self.is_early(hop) => self.early.push(item),
-            Traffic::Inbound(_, Inbound::Frame(_, permit)) => self.act(permit),
-            Traffic::Inbound(from, Inbound::Eof(end)) => self.end_of_input(from, &end),
+            Traffic::Inbound(_, _, Inbound::Frame(_, permit)) => self.act(permit),
+            Traffic::Inbound(from, _, Inbound::Eof(end)) => self.end_of_input(from, &end),
             Traffic::Upstream(connection) => {
                 self.upstream = Some(connection);
                 self.ending.up(Hop::Client);
@@ -117,12 +150,15 @@ impl TrafficStage {
                 self.recreated(component, outcome);
                 self.known();
             }
-            Traffic::Ended(hop, generation, result) => self.ended(hop, generation, result),
+            Traffic::Ended(hop, _, result) => self.ended(hop, result),
+            // It was on its way when the drain ended.
+            Traffic::DrainOver(_) if self.drain.is_none() => {}
             Traffic::DrainOver(routed) if routed != self.routed => self.start_drain(),
             Traffic::DrainOver(_) => {
-                tracing::warn!(open = self.router.in_flight(), "requests were not answered in time");
+                tracing::warn!(open = self.unanswered(), "requests were not answered in time");
                 self.close();
             }
+            Traffic::CloseOver => self.kill_components(),
         }
         self.drained();
     }
@@ -169,7 +205,10 @@ impl TrafficStage {
                 }
                 self.router.instantiated(Ok(opened.instantiated), &mut self.actions);
             }
-            Err(error) => self.router.instantiated(Err(error), &mut self.actions),
+            Err(error) => {
+                self.abandoned = true;
+                self.router.instantiated(Err(error), &mut self.actions);
+            }
         }
         self.act(None);
         if self.ending.is_closing() {
@@ -179,146 +218,37 @@ impl TrafficStage {
 
     fn recreated(&mut self, component: usize, outcome: Result<RawConnection, Error>) {
         self.reopening.retain(|index| *index != component);
-        let outcome = outcome.map(|connection| {
-            self.components[component] = Some(connection);
-            self.ending.up(Hop::Component(component));
-        });
-        self.router.recreated(component, outcome, &mut self.actions);
+        let failure = match outcome {
+            Ok(connection) => {
+                if self.ending.is_closing() {
+                    connection.close();
+                }
+                self.components[component] = Some(connection);
+                self.ending.up(Hop::Component(component));
+                self.router.recreated(component, Ok(()), &mut self.actions);
+                None
+            }
+            Err(error) => {
+                self.router.recreated(component, Err(error.clone()), &mut self.actions);
+                Some(error)
+            }
+        };
         self.act(None);
-    }
-
-    fn end_of_input(&mut self, from: Hop, end: &EndOfInput) {
-        match from {
-            Hop::Client => {
-                self.router.client_finished(&cause("the client", end), &mut self.actions);
-                self.act(None);
-                if self.router.in_flight() > 0 && !self.ending.is_closing() {
-                    self.start_drain();
-                } else {
-                    self.close();
-                }
-            }
-            Hop::Component(component) => self.component_down(component, &cause("the component", end)),
-        }
-    }
-
-    fn start_drain(&mut self) {
-        let (mailbox, routed) = (self.mailbox.clone(), self.routed);
-        self.drain = Some(tokio::spawn(async move {
-            tokio::time::sleep(DRAIN).await;
-            let _ = mailbox.send(Traffic::DrainOver(routed));
-        }));
-    }
-
-    /// A component is gone: its requests fail with the reason, and the chain ends in order.
-    fn component_down(&mut self, component: usize, cause: &Error) {
-        self.router.component_down(component, cause, &mut self.actions);
-        let replaced = self.actions.iter().any(|action| matches!(action, Action::Recreate { .. }));
-        if replaced {
-            // From now on the old process's end is no news.
-            self.generations[component] += 1;
-            self.reopening.push(component);
-        }
-        self.act(None);
-        if let Some(connection) = self.components.get(component).and_then(Option::as_ref) {
-            connection.close();
-        }
-        if !replaced && !self.ending.is_closing() {
-            self.failure.get_or_insert_with(|| cause.clone());
+        if let Some(error) = failure
+            && !self.ending.is_closing()
+        {
+            self.failure.get_or_insert(error);
             self.close();
-        }
-    }
-
-    fn ended(&mut self, hop: Hop, generation: u32, result: Result<(), Error>) {
-        match hop {
-            Hop::Client => {
-                self.ending.ended(hop);
-                if let Err(error) = result {
-                    self.router.client_closed(&error, &mut self.actions);
-                    self.act(None);
-                    self.failure.get_or_insert(error);
-                }
-                self.close();
-            }
-            Hop::Component(component) => {
-                if self.generations.get(component) != Some(&generation) {
-                    return;
-                }
-                self.ending.ended(hop);
-                self.components[component] = None;
-                if let Err(error) = result {
-                    // More telling than "its output ended": exit status and last words.
-                    if !self.ending.is_closing() {
-                        self.component_down(component, &error);
-                    }
-                    if self.failure.as_ref().is_some_and(|failure| failure.data.is_none()) {
-                        self.failure = Some(error);
-                    }
-                } else if !self.ending.is_closing() {
-                    let gone = Error::internal_error().with_origin(greenroom::Origin::IncomingClosed);
-                    self.component_down(component, &gone);
-                }
-            }
-        }
-        self.advance();
-    }
-
-    /// Once the client is done and everything is answered, the chain closes.
-    fn drained(&mut self) {
-        if self.drain.is_some() && self.router.in_flight() == 0 {
-            self.close();
-        }
-    }
-
-    /// Shuts the chain down, components first.
-    fn close(&mut self) {
-        if let Some(drain) = self.drain.take() {
-            drain.abort();
-        }
-        if self.ending.close() {
-            self.close_components();
-        }
-        self.advance();
-    }
-
-    fn close_components(&self) {
-        for connection in self.components.iter().flatten() {
-            connection.close();
-        }
-    }
-
-    fn advance(&mut self) {
-        match self.ending.next() {
-            Next::Wait => {}
-            Next::CloseUpstream => {
-                if let Some(upstream) = &self.upstream {
-                    upstream.close();
-                }
-            }
-            Next::Conclude => {
-                let result = self.failure.take().map_or(Ok(()), Err);
-                self.tell(ChainMessage::Conclude(result));
-            }
         }
     }
 }
 
 impl Drop for TrafficStage {
     fn drop(&mut self) {
-        if let Some(drain) = &self.drain {
-            drain.abort();
+        for timer in [&self.drain, &self.limit].into_iter().flatten() {
+            timer.abort();
         }
     }
-}
-
-/// Why a hop is gone, in words that a client may see: no stderr, no paths beyond the program.
-fn cause(who: &str, end: &EndOfInput) -> Error {
-    let text = match (&end.error, &end.exit) {
-        (_, Some(exit)) => format!("{who} {} ended: {}", exit.program, exit.status),
-        (Some(error), None) => format!("the connection to {who} broke: {error}"),
-        (None, None) => format!("{who} closed its output"),
-    };
-    Error::new(-32603, text)
 }
 
 impl Stage for TrafficStage {
@@ -326,11 +256,7 @@ impl Stage for TrafficStage {
 
     async fn run(&mut self, inbox: &mut Inbox<Traffic>) -> Flow {
         while let Some(item) = inbox.begin() {
-            if let Traffic::Inbound(from, Inbound::Frame(frame, _)) = item
-                && !self.is_early(*from)
-            {
-                self.route(*from, frame);
-            }
+            self.decide(item);
             if let Some(item) = inbox.commit() {
                 self.work(item);
             }
@@ -339,13 +265,21 @@ impl Stage for TrafficStage {
     }
 
     fn quarantine(&mut self, item: Traffic) {
-        if let Traffic::Inbound(from, Inbound::Frame(frame, _)) = item
-            && frame.kind() == FrameKind::Request
-            && let Some(id) = frame.raw_id()
-            && let Some(connection) = self.connection(from)
-        {
-            let error = Error::internal_error().data("this request could not be routed");
-            connection.send(Outbound::error(&id, error.to_wire().get().as_bytes().to_vec().into()), None);
+        // What half a decision left behind.
+        self.actions.clear();
+        match item {
+            Traffic::Inbound(from, _, Inbound::Frame(frame, _)) => {
+                if frame.kind() == FrameKind::Request
+                    && let Some(id) = frame.raw_id()
+                    && let Some(connection) = self.connection(from)
+                {
+                    let error = Error::internal_error().data("this request could not be routed");
+                    let error = error.to_wire().get().as_bytes().to_vec().into();
+                    connection.send(Outbound::error(&id, error), None);
+                }
+            }
+            // Nothing is decided about these before they are committed, so they are not to blame.
+            other => self.work(other),
         }
     }
 }

@@ -9,20 +9,26 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use greenroom_protocol::{ConnectionDriver, Error};
 use tokio::sync::Notify;
+use tokio::time::{Duration, Instant};
 
 use crate::runtime::{Flow, Inbox, Stage};
+
+/// Time for a driver to end by itself after the end of its input.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// The stage that polls a driver.
 pub(crate) struct Driver {
     driver: Option<ConnectionDriver>,
     finish: Arc<Notify>,
     finishing: bool,
+    /// When a driver that cannot be asked to end is dropped.
+    deadline: Option<Instant>,
 }
 
 impl Driver {
     /// `finish` asks the driver to end by itself.
     pub(crate) fn new(driver: ConnectionDriver, finish: Arc<Notify>) -> Self {
-        Self { driver: Some(driver), finish, finishing: false }
+        Self { driver: Some(driver), finish, finishing: false, deadline: None }
     }
 }
 
@@ -32,12 +38,15 @@ impl Stage for Driver {
     async fn run(&mut self, _inbox: &mut Inbox<Self::Item>) -> Flow {
         let Some(driver) = &mut self.driver else { return Flow::Finished };
         loop {
+            let deadline = self.deadline;
             tokio::select! {
                 biased;
                 result = AssertUnwindSafe(&mut *driver).catch_unwind() => {
                     self.driver = None;
                     return match result {
                         Ok(Ok(())) => Flow::Finished,
+                        // It was about to be dropped; what it says about that is of no interest.
+                        _ if deadline.is_some() => Flow::Finished,
                         Ok(Err(error)) => Flow::Failed(error),
                         // Polling it again would only panic again.
                         Err(_panic) => Flow::Failed(Error::internal_error().data("the transport's driver panicked")),
@@ -46,10 +55,14 @@ impl Stage for Driver {
                 () = self.finish.notified(), if !self.finishing => {
                     self.finishing = true;
                     if !driver.request_finish() {
-                        // An opaque driver cannot end by itself; it is dropped.
-                        self.driver = None;
-                        return Flow::Finished;
+                        // An opaque driver only sees the end of its input: a component of this
+                        // process works off what came before it.
+                        self.deadline = Some(Instant::now() + GRACE);
                     }
+                }
+                () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    self.driver = None;
+                    return Flow::Finished;
                 }
             }
         }

@@ -332,11 +332,8 @@ impl RawGuard {
             }
             Outcome::Finished if is_driver => {
                 self.driver_ended = true;
-                if self.sealed || self.input_ended {
-                    self.conclude(me)
-                } else {
-                    self.later(GRACE, me, RawMessage::GraceOver)
-                }
+                // What it said last may still be on the way.
+                if self.input_ended { self.conclude(me) } else { self.later(GRACE, me, RawMessage::GraceOver) }
             }
             Outcome::Finished => {}
             Outcome::Failed(error) => {
@@ -344,11 +341,7 @@ impl RawGuard {
                 if is_driver || self.broken.is_none() {
                     self.broken = Some(error);
                 }
-                if self.input_ended || self.sealed {
-                    self.conclude(me)
-                } else {
-                    self.later(GRACE, me, RawMessage::GraceOver)
-                }
+                if self.input_ended { self.conclude(me) } else { self.later(GRACE, me, RawMessage::GraceOver) }
             }
         }
     }

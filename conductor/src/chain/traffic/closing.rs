@@ -1,0 +1,192 @@
+//! How the router's actor brings a chain to its end.
+
+use greenroom::{EndOfInput, Error};
+use tokio::time::Duration;
+
+use super::super::end::Next;
+use super::super::message::{ChainMessage, Traffic};
+use super::TrafficStage;
+use crate::router::{Action, Hop};
+
+/// Time for answers that are still missing after the client closed its input, counted from the
+/// last message that passed.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Time for the components to end. Longer than the ladder that ends a process.
+const CLOSE: Duration = Duration::from_secs(10);
+
+impl TrafficStage {
+    pub(super) fn end_of_input(&mut self, from: Hop, end: &EndOfInput) {
+        match from {
+            Hop::Client => {
+                self.router.client_finished(&cause("the client", end), &mut self.actions);
+                self.act(None);
+                match self.ending.is_closing() {
+                    true => {}
+                    false if self.unanswered() > 0 => self.start_drain(),
+                    false => self.close_in_order(),
+                }
+            }
+            Hop::Component(component) => self.component_down(component, &cause("the component", end)),
+        }
+    }
+
+    /// What the client still waits for, be it that a component works on it or has yet to start.
+    pub(super) fn unanswered(&self) -> usize {
+        self.router.in_flight() + self.router.waiting()
+    }
+
+    pub(super) fn start_drain(&mut self) {
+        let (mailbox, routed) = (self.mailbox.clone(), self.routed);
+        let before = self.drain.replace(tokio::spawn(async move {
+            tokio::time::sleep(DRAIN).await;
+            let _ = mailbox.send(Traffic::DrainOver(routed));
+        }));
+        if let Some(before) = before {
+            before.abort();
+        }
+    }
+
+    /// A component is gone: its requests fail with the reason, and the chain ends in order. Says
+    /// the same thing again without effect.
+    fn component_down(&mut self, component: usize, cause: &Error) {
+        self.router.component_down(component, cause, &mut self.actions);
+        let is_recreate = |action: &Action| matches!(action, Action::Recreate { .. });
+        let replaced = self.actions.iter().any(is_recreate);
+        if replaced && self.ending.is_closing() {
+            // Nobody would need the new one.
+            self.actions.retain(|action| !is_recreate(action));
+            self.router.recreated(component, Err(cause.clone()), &mut self.actions);
+        } else if replaced {
+            // From now on the old process's words and its end are no news.
+            self.generations[component] += 1;
+            self.reopening.push(component);
+            self.ending.ended(Hop::Component(component));
+        }
+        self.act(None);
+        if let Some(connection) = self.components.get(component).and_then(Option::as_ref) {
+            connection.close();
+        }
+        if !replaced && !self.ending.is_closing() {
+            self.failure.get_or_insert_with(|| cause.clone());
+            self.close();
+        }
+    }
+
+    pub(super) fn ended(&mut self, hop: Hop, result: Result<(), Error>) {
+        let gone = || Error::internal_error().with_origin(greenroom::Origin::IncomingClosed);
+        self.ending.ended(hop);
+        match hop {
+            Hop::Client => {
+                let cause = result.as_ref().err().cloned().unwrap_or_else(gone);
+                self.router.client_closed(&cause, &mut self.actions);
+                self.act(None);
+                if let Err(error) = result {
+                    self.failure.get_or_insert(error);
+                }
+                self.close();
+            }
+            Hop::Component(component) => {
+                self.components[component] = None;
+                // Its output may not have ended before it did; whoever waits for it is told now.
+                let cause = result.as_ref().err().cloned().unwrap_or_else(gone);
+                self.component_down(component, &cause);
+                if self.ending.is_closing() {
+                    self.close_components();
+                }
+                // More telling than "its output ended": exit status and last words.
+                if let Err(error) = result
+                    && self.failure.as_ref().is_some_and(|failure| failure.data.is_none())
+                {
+                    self.failure = Some(error);
+                }
+            }
+        }
+        self.advance();
+    }
+
+    /// Once the client is done and everything is answered, the chain closes.
+    pub(super) fn drained(&mut self) {
+        if self.drain.is_some() && self.unanswered() == 0 {
+            self.close_in_order();
+        }
+    }
+
+    /// Shuts the chain down when all is well: what the client said last still passes every proxy.
+    fn close_in_order(&mut self) {
+        self.in_order = true;
+        self.shut();
+    }
+
+    /// Shuts the chain down, all components at once.
+    pub(super) fn close(&mut self) {
+        self.in_order = false;
+        self.shut();
+    }
+
+    /// Components first, then upstream.
+    fn shut(&mut self) {
+        if let Some(drain) = self.drain.take() {
+            drain.abort();
+        }
+        if self.ending.close() {
+            self.answer_waiting();
+            let mailbox = self.mailbox.clone();
+            self.limit = Some(tokio::spawn(async move {
+                tokio::time::sleep(CLOSE).await;
+                let _ = mailbox.send(Traffic::CloseOver);
+            }));
+        }
+        self.close_components();
+        self.advance();
+    }
+
+    /// What waits for components that have not started yet will not reach them.
+    fn answer_waiting(&mut self) {
+        let error = || Error::internal_error().data("the chain ended before its components had started");
+        self.router.instantiated(Err(error()), &mut self.actions);
+        for component in &self.reopening {
+            self.router.recreated(*component, Err(error()), &mut self.actions);
+        }
+        self.act(None);
+    }
+
+    pub(super) fn close_components(&self) {
+        let at_once = if self.in_order { 1 } else { usize::MAX };
+        for connection in self.components.iter().flatten().take(at_once) {
+            connection.close();
+        }
+    }
+
+    /// Components that do not end, and do not even read that they should.
+    pub(super) fn kill_components(&self) {
+        for connection in self.components.iter().flatten() {
+            connection.kill();
+        }
+    }
+
+    fn advance(&mut self) {
+        match self.ending.next() {
+            Next::Wait => {}
+            Next::CloseUpstream => {
+                if let Some(upstream) = &self.upstream {
+                    upstream.close();
+                }
+            }
+            Next::Conclude => {
+                let result = self.failure.take().map_or(Ok(()), Err);
+                self.tell(ChainMessage::Conclude(result));
+            }
+        }
+    }
+}
+
+/// Why a hop is gone, in words that a client may see: no stderr, no paths beyond the program.
+fn cause(who: &str, end: &EndOfInput) -> Error {
+    let text = match (&end.error, &end.exit) {
+        (_, Some(exit)) => format!("{who} {} ended: {}", exit.program, exit.status),
+        (Some(error), None) => format!("the connection to {who} broke: {error}"),
+        (None, None) => format!("{who} closed its output"),
+    };
+    Error::new(-32603, text)
+}

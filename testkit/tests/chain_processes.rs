@@ -1,0 +1,136 @@
+//! Chains of programs: a proxy that closes on the wrong dialect is started anew, and no process is
+//! left.
+
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use greenroom::AcpAgent;
+use greenroom_conductor::{CommandLineComponents, ConductorImpl, RunningChain};
+use greenroom_testkit::scripted::{Local, pair};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+/// This process's children, dead or alive. Alone in this file, so that no other test has children
+/// at the same time.
+fn children() -> usize {
+    let parent = std::process::id().to_string();
+    let processes = std::fs::read_dir("/proc").expect("a process table").flatten();
+    let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
+    // "pid (name) state ppid …"
+    let parents = stats.filter_map(|stat| stat.rsplit_once(") ")?.1.split(' ').nth(1).map(str::to_owned));
+    parents.filter(|found| *found == parent).count()
+}
+
+/// Closes on the first line that it is ever sent; a second process answers the line with its
+/// params, and with the process's own id.
+const FASTIDIOUS: &str = r#"
+read -r line
+if test ! -e "$1"; then : > "$1"; exit 0; fi
+case $line in *'"proxy/initialize"'*) ;; *) exit 3;; esac
+id=${line#*'"id":'}
+id=${id%%[,\}]*}
+printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1}}\n' "$id"
+while read -r line; do :; done
+"#;
+
+/// Closes on the first line, always.
+const HOPELESS: &str = "read -r line; : > \"$1\"; exit 3";
+
+async fn chain(script: &str, marker: &Path) -> (Local, RunningChain) {
+    let proxy = AcpAgent::from_args(["sh", "-c", script, "proxy", &marker.display().to_string()]).expect("a command");
+    let agent = AcpAgent::from_args([env!("CARGO_BIN_EXE_testy")]).expect("a command");
+    let (mut peer, link) = pair(4096);
+    let components = CommandLineComponents(vec![proxy, agent]);
+    let chain = ConductorImpl::new_agent("programs", components).start(link).await.expect("a chain");
+    let initialize = json!({ "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": { "protocolVersion": 1 } });
+    peer.send(&initialize).await;
+    (peer, chain)
+}
+
+async fn answer(peer: &mut Local) -> Value {
+    timeout(Duration::from_secs(20), peer.receive()).await.expect("an answer")
+}
+
+async fn no_children() {
+    let gone = async {
+        while children() > 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), gone).await.expect("no process is left");
+}
+
+/// A file that is not there, and will not be there again.
+struct Marker(PathBuf);
+
+impl Marker {
+    fn new(name: &str) -> Self {
+        let file = format!("greenroom-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(file))
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// One test, so that children are those of one chain.
+#[tokio::test]
+async fn programs_of_a_chain() {
+    a_proxy_that_closes_on_the_wrong_dialect_is_started_anew().await;
+    a_proxy_that_closes_on_both_ends_the_chain().await;
+    a_chain_that_is_killed_leaves_no_process().await;
+    a_chain_that_is_dropped_while_it_starts_leaves_no_process().await;
+}
+
+async fn a_proxy_that_closes_on_the_wrong_dialect_is_started_anew() {
+    let marker = Marker::new("fastidious");
+    let (mut peer, chain) = chain(FASTIDIOUS, &marker.0).await;
+    let expected = json!({ "jsonrpc": "2.0", "id": "i", "result": { "protocolVersion": 1 } });
+    assert_eq!(answer(&mut peer).await, expected);
+    assert!(marker.0.exists(), "the first process read a line and closed");
+    peer.close().await;
+    peer.expect_end().await;
+    timeout(Duration::from_secs(20), chain.closed()).await.expect("an end").expect("a clean end");
+    assert_eq!(children(), 0);
+}
+
+async fn a_proxy_that_closes_on_both_ends_the_chain() {
+    let marker = Marker::new("hopeless");
+    let (mut peer, chain) = chain(HOPELESS, &marker.0).await;
+    let refusal = answer(&mut peer).await;
+    assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!("i"), &json!(-32603)), "{refusal}");
+    peer.expect_end().await;
+    let error = timeout(Duration::from_secs(20), chain.closed()).await.expect("an end").expect_err("no clean end");
+    assert!(error.to_string().contains("exit status: 3"), "{error}");
+    assert_eq!(children(), 0);
+}
+
+async fn a_chain_that_is_killed_leaves_no_process() {
+    let marker = Marker::new("killed");
+    std::fs::write(&marker.0, "").expect("a writable directory");
+    let (mut peer, chain) = chain(FASTIDIOUS, &marker.0).await;
+    // Closed on the legacy name, restarted, answered on the modern one.
+    answer(&mut peer).await;
+    assert_eq!(children(), 2);
+    assert!(chain.tree().kill());
+    timeout(Duration::from_secs(20), chain.closed()).await.expect("an end").expect_err("no clean end");
+    no_children().await;
+}
+
+async fn a_chain_that_is_dropped_while_it_starts_leaves_no_process() {
+    for turns in 0..40 {
+        let marker = Marker::new("dropped");
+        let (_peer, chain) = chain(FASTIDIOUS, &marker.0).await;
+        // Cut off at a different point each time.
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        drop(chain);
+    }
+    no_children().await;
+}
