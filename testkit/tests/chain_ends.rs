@@ -141,6 +141,7 @@ async fn the_future_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn the_actor_above_is_busy() {
     struct Busy;
+    #[cfg_attr(feature = "async-trait", ractor::async_trait)]
     impl Actor for Busy {
         type Msg = ();
         type State = ();

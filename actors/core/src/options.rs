@@ -28,7 +28,7 @@ pub struct ConnectionOptions {
 impl Default for ConnectionOptions {
     fn default() -> Self {
         Self {
-            incoming_credit: 1024 * 1024,
+            incoming_credit: 512 * 1024,
             outgoing_high_mark: 8 * 1024 * 1024,
             outgoing_cap: 256 * 1024 * 1024,
             restart: RestartPolicy::default(),
