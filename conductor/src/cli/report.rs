@@ -21,7 +21,7 @@ pub(super) fn failure(stage: &str, error: &Error) -> ExitCode {
 }
 
 fn describe(members: &serde_json::Map<String, Value>, text: &mut String) {
-    for name in ["reason", "error", "exit", "status", "details"] {
+    for name in ["reason", "limit", "error", "exit", "status", "details"] {
         if let Some(value) = members.get(name) {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             // The message may have said it already.

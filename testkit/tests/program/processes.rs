@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::{Conversation, FLOOD, GREENROOM, PASS_THROUGH, TESTY, children, eventually, processes_with};
+use crate::support::{
+    Conversation, FLOOD, GREENROOM, PASS_THROUGH, TESTY, children, eventually, peak_memory, processes_with,
+};
 
 /// Row C36: an agent behind shells, one of which ignores the end of its input, is gone with the
 /// chain, and so is everything it started.
@@ -30,8 +32,48 @@ fn stderr_never_blocks_a_component() {
     client.prompt(3, &session, "echo alive");
     let (answer, _) = client.answer(&json!(3));
     assert_eq!(answer["result"]["stopReason"], "end_turn");
-    let memory = crate::support::peak_memory(client.child.id());
+    let memory = peak_memory(client.child.id());
     assert!(memory < 20 * 1024, "{memory} KiB");
+}
+
+/// Row C6: what a shell profile says before the first frame is noise, not the end.
+#[test]
+fn a_chatty_shell_in_front_of_an_agent_is_ignored() {
+    let command = format!(r#"sh -c 'printf "\033[?2004hWelcome back\n\n"; exec {TESTY}'"#);
+    for chain in [&[&*command][..], &[PASS_THROUGH, &command]] {
+        let mut client = Conversation::start(chain);
+        let session = client.open();
+        client.prompt(3, &session, "echo here");
+        let (answer, updates) = client.answer(&json!(3));
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{chain:?}: {answer}");
+        assert_eq!(updates.len(), 1, "{chain:?}: the noise went nowhere");
+        client.close();
+        assert_eq!(client.wait(), Some(0));
+    }
+}
+
+/// Row C2: a line that never ends is cut at the limit, in bounded memory, and the program says so.
+#[test]
+fn an_endless_line_ends_the_program_at_the_limit() {
+    let mut program = Command::new(GREENROOM)
+        .args(["agent", TESTY])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut input = program.stdin.take().expect("piped");
+    let block = vec![b'a'; 1024 * 1024];
+    // 1 GiB, if the program would take it.
+    let taken = (0..1024).take_while(|_| input.write_all(&block).is_ok()).count();
+    assert!((63..80).contains(&taken), "{taken} MiB went in");
+    let memory = peak_memory(program.id());
+    let output = program.wait_with_output().expect("its output can be read");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("overflow") && said.contains("67108864"), "{said}");
+    // The process may be gone before its memory is read.
+    assert!(memory < 200 * 1024, "{memory} KiB");
 }
 
 /// Row C31: the end of the input ends the program, also when its agent ignores it.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use greenroom_protocol::{
-    Dialect, Error, Frame, FrameKind, Outbound, RawId, RemoteStyle, RequestId, Successor, limits, method,
+    Dialect, Error, Frame, FrameKind, Outbound, RawId, RemoteStyle, ReplyLimit, RequestId, Successor, method,
 };
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::batch::BatchHandle;
 use super::call::{CallState, OpenCall};
@@ -27,14 +27,14 @@ pub(crate) struct Incoming {
     /// Whether the peer is a conductor: then messages come from two logical peers.
     two_peers: bool,
     accept_batches: bool,
-    refusals: u32,
-    refusals_since: Instant,
+    refusals: ReplyLimit,
+    started: Instant,
     noise: u64,
 }
 
 impl Incoming {
     pub(crate) fn new(shared: Arc<Shared>, two_peers: bool, accept_batches: bool) -> Self {
-        Self { shared, two_peers, accept_batches, refusals: 0, refusals_since: Instant::now(), noise: 0 }
+        Self { shared, two_peers, accept_batches, refusals: ReplyLimit::default(), started: Instant::now(), noise: 0 }
     }
 
     fn frame(&mut self, frame: Frame, permit: Option<Permit>) {
@@ -171,11 +171,7 @@ impl Incoming {
     /// Answers with `id: null`, within the limit that keeps two peers from answering each other's
     /// errors for ever.
     fn refuse(&mut self, error: &Error) {
-        if self.refusals_since.elapsed() > Duration::from_secs(60) {
-            (self.refusals, self.refusals_since) = (0, Instant::now());
-        }
-        self.refusals += 1;
-        if self.refusals > limits::MALFORMED_REPLIES_PER_MINUTE {
+        if !self.refusals.allow(self.started.elapsed()) {
             tracing::debug!("too many malformed messages: not answered");
             return;
         }

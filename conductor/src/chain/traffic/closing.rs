@@ -19,6 +19,9 @@ impl TrafficStage {
     pub(super) fn end_of_input(&mut self, from: Hop, end: &EndOfInput) {
         match from {
             Hop::Client => {
+                if let Some(error) = &end.error {
+                    self.failure.get_or_insert_with(|| error.clone());
+                }
                 self.router.client_finished(&cause("the client", end), &mut self.actions);
                 self.act(None);
                 match self.ending.is_closing() {

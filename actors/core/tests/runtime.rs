@@ -1,0 +1,229 @@
+//! The parts that make an actor survive: mailbox, lease, stage, restarts, credit.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::runtime::{
+    Child, Children, Credit, Death, Flow, Inbox, LiveCount, Mailbox, Node, Outcome, RestartPolicy, Seat, Slot, Stage,
+    Status, death_of,
+};
+use parking_lot::Mutex;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::mpsc;
+
+type Handled = Arc<Mutex<Vec<u32>>>;
+
+/// Notes every item, panics on the poisonous ones, ends on `END`.
+struct Notes {
+    handled: Handled,
+    aside: Handled,
+    poison: Vec<u32>,
+    /// Ends with the item it notes, so that a kill at the await may leave it half done.
+    half: Option<u32>,
+}
+
+const END: u32 = u32::MAX;
+
+impl Stage for Notes {
+    type Item = u32;
+
+    async fn run(&mut self, inbox: &mut Inbox<u32>) -> Flow {
+        if let Some(item) = self.half.take() {
+            self.handled.lock().push(item);
+        }
+        while let Some(item) = inbox.begin() {
+            let item = *item;
+            assert!(!self.poison.contains(&item), "expected by this test");
+            inbox.commit();
+            if item == END {
+                return Flow::Finished;
+            }
+            self.half = Some(item);
+            tokio::task::yield_now().await;
+            if let Some(item) = self.half.take() {
+                self.handled.lock().push(item);
+            }
+        }
+        Flow::Idle
+    }
+
+    fn quarantine(&mut self, item: u32) {
+        self.aside.lock().push(item);
+    }
+}
+
+/// Restarts its children at once and tells about everything else.
+struct Keeper(mpsc::UnboundedSender<String>);
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl Actor for Keeper {
+    type Msg = ();
+    type State = Children;
+    type Arguments = Children;
+
+    async fn pre_start(&self, _me: ActorRef<()>, children: Children) -> Result<Children, ActorProcessingErr> {
+        Ok(children)
+    }
+
+    async fn post_start(&self, me: ActorRef<()>, children: &mut Children) -> Result<(), ActorProcessingErr> {
+        children.start_all(&me.get_cell()).await?;
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        me: ActorRef<()>,
+        event: SupervisionEvent,
+        children: &mut Children,
+    ) -> Result<(), ActorProcessingErr> {
+        let Some(death) = death_of(event).and_then(|actor| children.died(actor)) else { return Ok(()) };
+        match death {
+            Death::Restart(child, _) => {
+                assert!(children.restart(child, &me.get_cell()).await.is_none(), "it starts");
+            }
+            Death::Ended(_, Outcome::Finished) => self.0.send("finished".to_owned())?,
+            Death::Ended(_, Outcome::Failed(error)) => self.0.send(format!("failed: {error}"))?,
+            Death::GaveUp(_) => self.0.send("gave up".to_owned())?,
+        }
+        Ok(())
+    }
+}
+
+/// One stage below a keeper.
+struct Kept {
+    mailbox: Mailbox<u32>,
+    node: Arc<Node>,
+    live: LiveCount,
+    handled: Handled,
+    aside: Handled,
+    told: mpsc::UnboundedReceiver<String>,
+    keeper: ActorRef<()>,
+}
+
+async fn keep(poison: Vec<u32>, policy: RestartPolicy) -> Kept {
+    let (mailbox, live) = (Mailbox::new(), LiveCount::new());
+    let (handled, aside) = (Handled::default(), Handled::default());
+    let root = Node::root("test", "keeper");
+    let node = root.child("notes", "notes");
+    let stage = Notes { handled: handled.clone(), aside: aside.clone(), poison, half: None };
+    let seat = Seat::new(stage, mailbox.clone(), node.clone(), live.clone());
+    let (tell, told) = mpsc::unbounded_channel();
+    let children = Children::new(vec![Child::stage(seat, policy)]);
+    let (keeper, _) = Actor::spawn(None, Keeper(tell), children).await.expect("it starts");
+    Kept { mailbox, node, live, handled, aside, told, keeper }
+}
+
+fn patient() -> RestartPolicy {
+    RestartPolicy { deaths: usize::MAX, window: Duration::from_secs(1) }
+}
+
+#[tokio::test]
+async fn a_restarted_stage_goes_on_where_it_stopped() {
+    let mut kept = keep(Vec::new(), patient()).await;
+    for item in 0..2000 {
+        kept.mailbox.send(item).expect("open");
+        match item % 40 {
+            10 => drop(kept.node.kill()),
+            30 => drop(kept.node.stop()),
+            _ => {}
+        }
+        if item % 7 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    kept.mailbox.send_last(END);
+    assert_eq!(kept.told.recv().await.as_deref(), Some("finished"));
+    assert_eq!(*kept.handled.lock(), (0..2000).collect::<Vec<_>>(), "each once, in order");
+    assert!(kept.node.restarts() > 10, "{}", kept.node.restarts());
+    assert_eq!(kept.node.snapshot().status, Status::Finished);
+    kept.live.none().await;
+    kept.keeper.stop(None);
+}
+
+#[tokio::test]
+async fn an_item_that_breaks_its_stage_twice_is_set_aside() {
+    let mut kept = keep(vec![5, 6, 99], patient()).await;
+    for item in 0..100 {
+        kept.mailbox.send(item).expect("open");
+    }
+    kept.mailbox.send_last(END);
+    assert_eq!(kept.told.recv().await.as_deref(), Some("finished"));
+    assert_eq!(*kept.aside.lock(), [5, 6, 99]);
+    let rest: Vec<u32> = (0..100).filter(|item| ![5, 6, 99].contains(item)).collect();
+    assert_eq!(*kept.handled.lock(), rest);
+    assert_eq!(kept.node.restarts(), 6, "two deaths for each");
+    kept.keeper.stop(None);
+}
+
+#[tokio::test]
+async fn a_stage_that_dies_too_often_is_given_up() {
+    let policy = RestartPolicy { deaths: 3, window: Duration::from_secs(60) };
+    let mut kept = keep((0..10).collect(), policy).await;
+    for item in 0..10 {
+        kept.mailbox.send(item).expect("open");
+    }
+    assert_eq!(kept.told.recv().await.as_deref(), Some("gave up"));
+    assert_eq!(kept.node.restarts(), 3);
+    kept.live.none().await;
+    kept.keeper.stop(None);
+}
+
+#[tokio::test]
+async fn the_end_of_the_supervisor_ends_the_stage() {
+    let kept = keep(Vec::new(), patient()).await;
+    kept.mailbox.send(1).expect("open");
+    kept.keeper.kill();
+    kept.live.none().await;
+    // The mailbox is nobody's: what is sent now waits for a reader that may come.
+    kept.mailbox.send(2).expect("open");
+    assert!(kept.mailbox.depth() >= 1);
+    assert_eq!(kept.node.snapshot().status, Status::Down);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_not_returned_is_given_up_after_a_second() {
+    let slot = Slot::new(7);
+    let first = slot.lease().await.expect("free");
+    let before = tokio::time::Instant::now();
+    slot.lease().await.expect_err("taken");
+    assert_eq!(before.elapsed(), Duration::from_secs(1));
+    drop(first);
+    assert_eq!(*slot.lease().await.expect("free again"), 7);
+}
+
+#[test]
+fn a_closed_mailbox_gives_back_what_it_held() {
+    let mailbox = Mailbox::new();
+    mailbox.send('a').expect("open");
+    let sender = mailbox.clone();
+    sender.send('b').expect("open");
+    assert_eq!(mailbox.close(), VecDeque::from(['a', 'b']));
+    assert_eq!(sender.send('c'), Err('c'));
+    sender.send_last('d');
+    assert_eq!(mailbox.depth(), 0);
+
+    let mailbox = Mailbox::new();
+    mailbox.send_last(1);
+    assert_eq!(mailbox.send(2), Err(2), "nothing comes after the last item");
+    assert_eq!(mailbox.depth(), 1);
+}
+
+#[tokio::test]
+async fn credit_lets_one_frame_overshoot_and_wakes_at_half() {
+    let credit = Credit::new(100);
+    let large = credit.take(250);
+    assert!(credit.is_full());
+    let small = credit.take(40);
+    let waiting = tokio::spawn({
+        let credit = credit.clone();
+        async move { credit.room().await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished(), "290 of 100 bytes are used");
+    drop(large);
+    waiting.await.expect("40 bytes are less than half");
+    assert_eq!(credit.used(), 40);
+    drop(small);
+    credit.room().await;
+}
