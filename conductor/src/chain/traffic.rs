@@ -30,8 +30,7 @@ pub(super) struct TrafficStage {
     chain: ActorRef<ChainMessage>,
     mailbox: Mailbox<Traffic>,
     drain: Option<JoinHandle<()>>,
-    /// Components are closed from left to right, each when the one before it has ended.
-    in_order: bool,
+    order: Order,
     /// Runs while the components are being closed.
     limit: Option<JoinHandle<()>>,
     /// Frames routed so far.
@@ -46,6 +45,19 @@ pub(super) struct TrafficStage {
     reopening: Vec<usize>,
     /// The components could not be started; those that ran for a moment count no more.
     abandoned: bool,
+}
+
+/// Which components are closed when. What is still on its way passes the components that have not
+/// been closed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Nobody is left to receive anything.
+    AllAtOnce,
+    /// Each when the one to its left has ended: what the client said last passes every proxy.
+    LeftToRight,
+    /// This component is gone: those to its right at once, those to its left each when the one to
+    /// its right has ended, so that the last words of the dead pass every proxy up to the client.
+    LeftwardFrom(usize),
 }
 
 /// Whether to listen to a connection.
@@ -69,7 +81,7 @@ impl TrafficStage {
             chain,
             mailbox,
             drain: None,
-            in_order: false,
+            order: Order::AllAtOnce,
             limit: None,
             routed: 0,
             refusals: greenroom_protocol::ReplyLimit::default(),
@@ -238,7 +250,7 @@ impl TrafficStage {
             && !self.ending.is_closing()
         {
             self.failure.get_or_insert(error);
-            self.close();
+            self.shut(Order::LeftwardFrom(component));
         }
     }
 }

@@ -54,6 +54,7 @@ pub(super) async fn run(arguments: PromptArguments) -> ExitCode {
     };
     let limit = Duration::from_secs(arguments.timeout);
     let mut failed = None;
+    let mut stopped = None;
     let result = Client
         .builder()
         .name("prompt")
@@ -72,7 +73,10 @@ pub(super) async fn run(arguments: PromptArguments) -> ExitCode {
             on_receive_request!(),
         )
         .connect_with(agent, async |cx| match converse(&cx, arguments.text, limit).await {
-            Ok(reason) => Ok(reason),
+            Ok(reason) => {
+                stopped = Some(reason);
+                Ok(())
+            }
             Err(Failed { stage, error }) => {
                 // How a process ended says more than "the transport closed".
                 let cause = explain(&cx, error).await;
@@ -81,10 +85,14 @@ pub(super) async fn run(arguments: PromptArguments) -> ExitCode {
             }
         })
         .await;
-    match result {
-        Ok(StopReason::EndTurn) => ExitCode::SUCCESS,
-        Ok(reason) => report::failure("prompt", &Error::new(-32603, format!("the agent stopped early: {reason:?}"))),
-        Err(error) => report::failure(failed.unwrap_or("start"), &error),
+    match (stopped, result) {
+        // How the chain ends after the whole answer is its own affair.
+        (Some(StopReason::EndTurn), _) => ExitCode::SUCCESS,
+        (Some(reason), _) => {
+            report::failure("prompt", &Error::new(-32603, format!("the agent stopped early: {reason:?}")))
+        }
+        (None, Err(error)) => report::failure(failed.unwrap_or("start"), &error),
+        (None, Ok(())) => report::failure("start", &Error::internal_error().data("the chain ended without an answer")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ARROW, Conversation, PASS_THROUGH, TESTY, children, eventually, signal};
+use crate::support::{ARROW, Conversation, PASS_THROUGH, TESTY, children, eventually, leaving_agent, signal};
 
 const CHAINS: [&[&str]; 3] = [&[TESTY], &[PASS_THROUGH, TESTY], &[PASS_THROUGH, ARROW, PASS_THROUGH, TESTY]];
 
@@ -96,6 +96,26 @@ fn a_dead_component_fails_what_waits_and_names_its_exit() {
         let (answer, _) = client.answer(&json!(3));
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
         assert!(answer.to_string().contains("SIGKILL") || answer.to_string().contains("signal: 9"), "{answer}");
+        assert_eq!(client.wait(), Some(1), "the chain is over, and says so");
+    }
+}
+
+/// An agent that exits right after its answer takes nothing along that is still on its way.
+#[test]
+fn the_last_words_of_an_agent_pass_every_proxy() {
+    let agent = leaving_agent(2000);
+    for proxies in [0, 1, 3] {
+        let mut chain = vec![PASS_THROUGH; proxies];
+        chain.push(&agent);
+        let mut client = Conversation::start(&chain);
+        let session = client.open();
+        client.prompt(3, &session, "all of it");
+        let (answer, before) = client.answer(&json!(3));
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{proxies} proxies: {answer}");
+        let texts: Vec<&str> =
+            before.iter().filter_map(|update| update["params"]["update"]["content"]["text"].as_str()).collect();
+        let expected: Vec<String> = (0..2000).map(|n| format!("{n} ")).collect();
+        assert_eq!(texts, expected, "{proxies} proxies");
         assert_eq!(client.wait(), Some(1), "the chain is over, and says so");
     }
 }

@@ -1,6 +1,8 @@
 //! `greenroom prompt`: what it prints and how it exits.
 
-use crate::support::{ARROW, FLOOD, PASS_THROUGH, TESTY, eventually, greenroom, processes_with, stderr, stdout};
+use crate::support::{
+    ARROW, FLOOD, PASS_THROUGH, TESTY, eventually, greenroom, leaving_agent, processes_with, stderr, stdout,
+};
 
 #[test]
 fn the_embedded_chain_answers() {
@@ -26,6 +28,16 @@ fn arrows_add_up() {
 fn an_agent_alone_answers() {
     let output = greenroom(&["prompt", "--agent", TESTY, "echo one\ntwo 中😀é"]);
     assert_eq!(stdout(&output), "one\ntwo 中😀é\n", "{}", stderr(&output));
+}
+
+#[test]
+fn a_whole_answer_counts_although_its_agent_is_gone() {
+    let (agent, expected) = (leaving_agent(300), (0..300).map(|n| format!("{n} ")).collect::<String>() + "\n");
+    for chain in [&[&*agent][..], &[PASS_THROUGH, PASS_THROUGH, PASS_THROUGH, &agent]] {
+        let output = greenroom(&[&["prompt", "--chain"], chain, &["--", "all of it"]].concat());
+        assert_eq!(stdout(&output), expected, "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -16,6 +16,28 @@ pub(crate) const FLOOD: &str = env!("CARGO_BIN_EXE_flood-agent");
 /// Longer than anything here should take on a loaded machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
+/// An agent that is gone the moment it has answered its first prompt, in `chunks` pieces.
+pub(crate) fn leaving_agent(chunks: usize) -> String {
+    let script = format!(
+        r#"while read -r line; do
+            id=${{line#*\"id\":}}; id=${{id%%[,\}}]*}}
+            case $line in
+                *initialize*) echo "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{{\"protocolVersion\":1}}}}" ;;
+                *session/new*) echo "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{{\"sessionId\":\"s\"}}}}" ;;
+                *session/prompt*)
+                    n=0
+                    while [ $n -lt {chunks} ]; do
+                        echo "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"s\",\"update\":{{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\"$n \"}}}}}}}}"
+                        n=$((n + 1))
+                    done
+                    echo "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{{\"stopReason\":\"end_turn\"}}}}"
+                    exit 0 ;;
+            esac
+        done"#
+    );
+    format!("sh -c '{script}'")
+}
+
 /// Runs `greenroom` with these arguments, its input closed, and waits for its end.
 pub(crate) fn greenroom(arguments: &[&str]) -> Output {
     let child = Command::new(GREENROOM)

@@ -5,7 +5,7 @@ use tokio::time::Duration;
 
 use super::super::end::Next;
 use super::super::message::{ChainMessage, Traffic};
-use super::TrafficStage;
+use super::{Order, TrafficStage};
 use crate::router::{Action, Hop};
 
 /// Time for answers that are still missing after the client closed its input, counted from the
@@ -27,7 +27,7 @@ impl TrafficStage {
                 match self.ending.is_closing() {
                     true => {}
                     false if self.unanswered() > 0 => self.start_drain(),
-                    false => self.close_in_order(),
+                    false => self.shut(Order::LeftToRight),
                 }
             }
             Hop::Component(component) => self.component_down(component, &cause("the component", end)),
@@ -72,7 +72,7 @@ impl TrafficStage {
         }
         if !replaced && !self.ending.is_closing() {
             self.failure.get_or_insert_with(|| cause.clone());
-            self.close();
+            self.shut(Order::LeftwardFrom(component));
         }
     }
 
@@ -111,24 +111,18 @@ impl TrafficStage {
     /// Once the client is done and everything is answered, the chain closes.
     pub(super) fn drained(&mut self) {
         if self.drain.is_some() && self.unanswered() == 0 {
-            self.close_in_order();
+            self.shut(Order::LeftToRight);
         }
     }
 
-    /// Shuts the chain down when all is well: what the client said last still passes every proxy.
-    fn close_in_order(&mut self) {
-        self.in_order = true;
-        self.shut();
-    }
-
-    /// Shuts the chain down, all components at once.
+    /// Shuts the chain down with nobody left who could be told anything.
     pub(super) fn close(&mut self) {
-        self.in_order = false;
-        self.shut();
+        self.shut(Order::AllAtOnce);
     }
 
     /// Components first, then upstream.
-    fn shut(&mut self) {
+    pub(super) fn shut(&mut self, order: Order) {
+        self.order = order;
         if let Some(drain) = self.drain.take() {
             drain.abort();
         }
@@ -155,8 +149,12 @@ impl TrafficStage {
     }
 
     pub(super) fn close_components(&self) {
-        let at_once = if self.in_order { 1 } else { usize::MAX };
-        for connection in self.components.iter().flatten().take(at_once) {
+        let (gone, nearest) = match self.order {
+            Order::AllAtOnce => (0, None),
+            Order::LeftToRight => (self.components.len(), self.components.iter().flatten().next()),
+            Order::LeftwardFrom(gone) => (gone, self.components.iter().take(gone).flatten().next_back()),
+        };
+        for connection in self.components.iter().skip(gone).flatten().chain(nearest) {
             connection.close();
         }
     }
