@@ -114,14 +114,21 @@ fn agent(arguments: &PromptArguments) -> Result<DynConnectTo<Client>> {
 async fn converse(cx: &ConnectionTo<Agent>, text: String, limit: Duration) -> Result<StopReason, Failed> {
     let at = |stage| move |error| Failed { stage, error };
     let initialize = cx.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task();
-    within(limit, initialize).await.map_err(at("initialize"))?;
+    let version = within(limit, initialize).await.map_err(at("initialize"))?.protocol_version;
+    if version != ProtocolVersion::V1 {
+        let text = format!("the agent speaks protocol version {version}, this program speaks version 1");
+        return Err(at("initialize")(Error::new(-32603, text)));
+    }
     let folder = std::env::current_dir().map_err(|error| at("session/new")(Error::into_internal_error(error)))?;
     let session = cx.send_request(NewSessionRequest::new(folder)).block_task();
     let session = within(limit, session).await.map_err(at("session/new"))?;
     let prompt = vec![ContentBlock::Text(TextContent::new(text))];
     let answer = cx.send_request(PromptRequest::new(session.session_id, prompt)).block_task();
     let answer = answer.await.map_err(at("session/prompt"))?;
-    let _ = writeln!(io::stdout());
+    // An output that failed before fails here again: an answer that nobody could read is no success.
+    let mut out = io::stdout().lock();
+    let written = writeln!(out).and_then(|()| out.flush());
+    written.map_err(|error| at("output")(Error::into_internal_error(error)))?;
     Ok(answer.stop_reason)
 }
 

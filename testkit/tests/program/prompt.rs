@@ -1,7 +1,8 @@
 //! `greenroom prompt`: what it prints and how it exits.
 
 use crate::support::{
-    ARROW, FLOOD, PASS_THROUGH, TESTY, eventually, greenroom, leaving_agent, processes_with, stderr, stdout,
+    ARROW, FLOOD, PASS_THROUGH, TESTY, eventually, greenroom, greenroom_into, leaving_agent, processes_with, stderr,
+    stdout,
 };
 
 #[test]
@@ -80,6 +81,24 @@ fn a_command_that_is_no_agent_runs_into_the_deadline() {
     let output = greenroom(&["prompt", "--timeout", "5", "--agent", "cat", "hi"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("initialize"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device of every Linux");
+    let output = greenroom_into(full.into(), &["prompt", "Hello"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("output") && said.contains("No space left"), "{said}");
+}
+
+#[test]
+fn an_agent_of_another_protocol_version_is_refused() {
+    let script = r#"read -r line; id=${line#*\"id\":}; id=${id%%[,\}]*}; echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":99}}"; cat >/dev/null"#;
+    let output = greenroom(&["prompt", "--agent", &format!("sh -c '{script}'"), "hi"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("initialize") && said.contains("version 99"), "{said}");
 }
 
 #[test]

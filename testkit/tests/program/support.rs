@@ -40,10 +40,15 @@ pub(crate) fn leaving_agent(chunks: usize) -> String {
 
 /// Runs `greenroom` with these arguments, its input closed, and waits for its end.
 pub(crate) fn greenroom(arguments: &[&str]) -> Output {
+    greenroom_into(Stdio::piped(), arguments)
+}
+
+/// The same with another output.
+pub(crate) fn greenroom_into(output: Stdio, arguments: &[&str]) -> Output {
     let child = Command::new(GREENROOM)
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(output)
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
