@@ -92,11 +92,14 @@ fn a_dead_component_fails_what_waits_and_names_its_exit() {
         let mut components = children(client.child.id());
         components.sort_unstable();
         assert_eq!(components.len(), chain.len());
+        let killed = std::time::Instant::now();
         signal(components[victim], "KILL");
         let (answer, _) = client.answer(&json!(3));
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
         assert!(answer.to_string().contains("SIGKILL") || answer.to_string().contains("signal: 9"), "{answer}");
         assert_eq!(client.wait(), Some(1), "the chain is over, and says so");
+        // The rest is asked to end, not left until the limit of ten seconds kills it.
+        assert!(killed.elapsed() < std::time::Duration::from_secs(8), "{chain:?}: {:?}", killed.elapsed());
     }
 }
 
