@@ -8,11 +8,11 @@ use ractor::ActorCell;
 
 use crate::close::{ChainClose, CloseFn, HandleConnectionClose, NullClose};
 use crate::component::ConnectTo;
-use crate::connection::{Spec, TaskItem, start};
+use crate::connection::{Prepared, Spec, TaskItem};
 use crate::connection_handle::Connection;
 use crate::connection_to::{ConnectionContext, RawConnectionContext};
 use crate::dispatch::{Dispatch, IntoHandled};
-use crate::drive::{Driven, Running};
+use crate::drive::{Driven, Ready};
 use crate::handlers::{
     DispatchEntry, HandleDispatchFrom, HandlerPort, Handlers, Host as HandlerHost, NotificationEntry, NullHandler,
     Plans, RequestEntry, gone,
@@ -92,11 +92,12 @@ where
         self
     }
 
-    /// Ends the connection when a spawned task fails, as the documented SDK does. By default only
-    /// the task is affected.
+    /// Ends the connection when a spawned task or an ordered response callback returns an error or
+    /// panics, as the documented SDK does. By default only the requests that it had taken over are
+    /// affected.
     #[must_use]
-    pub fn end_on_task_error(mut self) -> Self {
-        self.options.end_on_task_error = true;
+    pub fn end_on_failure(mut self) -> Self {
+        self.options.end_on_failure = true;
         self
     }
 
@@ -394,11 +395,7 @@ where
     }
 
     async fn serve(self, link: Link) -> Result<()> {
-        let running = self.run(link, true).await?;
-        match running.drive(std::future::pending::<Result<std::convert::Infallible>>()).await? {
-            Driven::Ended => Ok(()),
-            Driven::Foreground(never) => match never {},
-        }
+        self.prepare(true).serve(link).await
     }
 
     /// Connects to `transport`, runs `main` in the foreground and ends the connection when `main`
@@ -414,7 +411,7 @@ where
         transport: impl ConnectTo<Host> + 'static,
         main: impl AsyncFnOnce(Context::Connection<Host::Counterpart>) -> Result<R>,
     ) -> Result<R> {
-        let running = self.run(transport.into_link(), false).await?;
+        let running = self.prepare(false).open(transport.into_link()).await?;
         let main = main(Context::of(running.connection()));
         match running.drive(main).await? {
             Driven::Foreground(value) => Ok(value),
@@ -422,25 +419,24 @@ where
         }
     }
 
-    /// Starts the connection's actors; handlers, runner and close callbacks stay here.
-    async fn run<'h>(self, link: Link, auto_finish: bool) -> Result<Running<'h, Host::Counterpart, Runner, Close>>
+    /// Makes what can be talked to before its link is open. Handlers, runner and close callbacks
+    /// stay with whoever drives it.
+    pub(crate) fn prepare<'h>(self, auto_finish: bool) -> Ready<'h, Host::Counterpart, Runner, Close>
     where
         Handler: 'h,
     {
-        let counterpart = self.host.counterpart();
         let handlers = self.handler.into_handlers();
         let plans = Plans::new(handlers.interests());
         let (hosted, handle) = HandlerHost::new(handlers, self.close);
         let spec = Spec {
             name: self.name.unwrap_or_else(|| format!("{:?}", self.host)),
-            counterpart: counterpart.clone(),
+            counterpart: self.host.counterpart(),
             handlers: HandlerPort::Hosted(handle),
             plans,
             options: self.options,
             auto_finish,
         };
-        let started = start(link, spec, None).await?;
-        Ok(Running::new(started, counterpart, hosted, self.runner))
+        Ready::new(Prepared::new(spec), self.host.counterpart(), hosted, self.runner)
     }
 
     /// Starts the connection below an actor of the embedding program and returns at once.
@@ -475,7 +471,7 @@ where
             options: self.options,
             auto_finish: true,
         };
-        let started = start(transport.into_link(), spec, Some(supervisor)).await?;
+        let started = Prepared::new(spec).open(transport.into_link(), Some(supervisor)).await?;
         let connection = Connection::new(started, counterpart);
         let (shared, runner) = (connection.connection().shared().clone(), self.runner);
         let handle = connection.connection().clone();

@@ -4,11 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use greenroom_protocol::{Error, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, RemoteStyle, RequestId, Result};
+use greenroom_protocol::{
+    Dialect, Error, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, RemoteStyle, RequestId, Result, method,
+};
 
-use crate::connection::{MethodText, Shared, TaskItem};
+use crate::builder::Builder;
+use crate::close::HandleConnectionClose;
+use crate::component::ConnectTo;
+use crate::connection::{MethodText, Shared, Step, TaskItem};
+use crate::dispatch::Dispatch;
+use crate::handlers::{DynamicHandlerGuard, HandleDispatchFrom, Registry};
 use crate::request::{Decode, PreparedRequest, Reply, SentRequest};
 use crate::role::{HasPeer, Role};
+use crate::run::RunWithConnectionTo;
 use crate::runtime::{Node, Snapshot};
 use crate::termination::ConnectionTermination;
 
@@ -112,6 +120,48 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         self.shared.publish_notification(method, params, to, None)
     }
 
+    /// Passes a message on to the peer: see [`send_proxied_message_to`](Self::send_proxied_message_to).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_proxied_message<Req, Notif>(&self, message: Dispatch<Req, Notif>) -> Result<()>
+    where
+        Counterpart: HasPeer<Counterpart>,
+        Req: JsonRpcRequest<Response: Send>,
+        Notif: JsonRpcNotification,
+    {
+        self.send_proxied_message_to(self.counterpart.clone(), message)
+    }
+
+    /// Passes a message on to a logical peer.
+    ///
+    /// A request gets the peer's answer as its own, errors included, and its cancellation is passed
+    /// on with the id of the new request. A response goes to whoever waits for it. A
+    /// `$/cancel_request`, plain or in an envelope, is not sent: its id means nothing to the peer,
+    /// and the request that it is about was told already (spec §6.1, 22).
+    ///
+    /// # Errors
+    /// When the message cannot be written, or the connection is over; a request is answered then.
+    pub fn send_proxied_message_to<Peer, Req, Notif>(&self, peer: Peer, message: Dispatch<Req, Notif>) -> Result<()>
+    where
+        Peer: Role,
+        Counterpart: HasPeer<Peer>,
+        Req: JsonRpcRequest<Response: Send>,
+        Notif: JsonRpcNotification,
+    {
+        match message {
+            Dispatch::Request(request, responder) => {
+                self.prepare_request_to(peer, request).forward_response_to(responder)
+            }
+            Dispatch::Notification(notification) if is_cancellation(&notification)? => {
+                tracing::debug!(connection = %self.shared.name, "a cancellation is not passed on");
+                Ok(())
+            }
+            Dispatch::Notification(notification) => self.send_notification_to(peer, notification),
+            Dispatch::Response(result, router) => router.route_with_result(result),
+        }
+    }
+
     /// Asks the peer to cancel one of our requests.
     ///
     /// # Errors
@@ -141,13 +191,80 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
 
     /// Runs a task beside the connection. It may wait for responses. It is aborted when the
     /// connection ends. If it fails or panics, only the requests that it had taken over are
-    /// affected, unless the connection was built with `end_on_task_error`.
+    /// affected, unless the connection was built with `end_on_failure`.
     ///
     /// # Errors
     /// When the connection is over.
     pub fn spawn(&self, task: impl IntoFuture<Output = Result<()>, IntoFuture: Send + 'static>) -> Result<()> {
         let task = Box::pin(task.into_future());
         self.shared.tasks.send(TaskItem::Spawn(task)).map_err(|_| self.shared.closed_error())
+    }
+
+    /// Runs another connection as a task of this one and returns the handle to it at once.
+    ///
+    /// What is sent on the new connection before its transport is open waits for that; if it does
+    /// not open, it fails with the reason. The new connection serves until its peer is done, and
+    /// ends at the latest with this one. That it fails is reported like the failure of any
+    /// [spawned](Self::spawn) task.
+    ///
+    /// # Errors
+    /// When this connection is over.
+    pub fn spawn_connection<R: Role>(
+        &self,
+        builder: Builder<
+            R,
+            impl HandleDispatchFrom<R::Counterpart> + 'static,
+            impl RunWithConnectionTo<R::Counterpart> + 'static,
+            impl HandleConnectionClose<R::Counterpart> + 'static,
+            impl ConnectionContext,
+        >,
+        transport: impl ConnectTo<R> + 'static,
+    ) -> Result<ConnectionTo<R::Counterpart>> {
+        let ready = builder.prepare(true);
+        let connection = ready.connection().ok_or_else(|| self.shared.closed_error())?;
+        self.spawn(ready.serve(transport.into_link()))?;
+        Ok(connection)
+    }
+
+    /// As [`spawn_connection`](Self::spawn_connection), with the kind of handle that the builder's
+    /// own callbacks get.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn spawn_connection_with_context<R: Role, Context: ConnectionContext>(
+        &self,
+        builder: Builder<
+            R,
+            impl HandleDispatchFrom<R::Counterpart> + 'static,
+            impl RunWithConnectionTo<R::Counterpart> + 'static,
+            impl HandleConnectionClose<R::Counterpart> + 'static,
+            Context,
+        >,
+        transport: impl ConnectTo<R> + 'static,
+    ) -> Result<Context::Connection<R::Counterpart>> {
+        self.spawn_connection(builder, transport).map(Context::of)
+    }
+
+    /// Adds a handler behind those that are there, for as long as its guard lives.
+    ///
+    /// It takes part from the next message on that is dispatched after this returned; before that
+    /// it is offered what was kept for a handler to come (messages that a handler passed on with
+    /// [`Handled::No`](crate::Handled::No) and `retry`, and notifications of sessions that an agent
+    /// sent before anybody handled them: at most 1024 of them, 16 MiB together). It runs like every
+    /// handler, one message at a time, and must not wait for a response of its own connection.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    pub fn add_dynamic_handler(
+        &self,
+        handler: impl HandleDispatchFrom<Counterpart> + 'static,
+    ) -> Result<DynamicHandlerGuard<Counterpart>> {
+        // The registry was made for the role of this connection's peer, so the cast cannot fail.
+        let registry = self.shared.dynamic.clone().into_any().downcast::<Registry<Counterpart>>().ok();
+        let guard = registry.and_then(|registry| registry.add(handler)).ok_or_else(|| self.shared.closed_error())?;
+        // Wakes the dispatch loop, in case something waits for this very handler.
+        let _ = self.shared.steps.send(Step::HandlerAdded);
+        Ok(guard)
     }
 
     /// Waits until there is room for more output: less unsent than the high mark. For tasks that
@@ -218,6 +335,16 @@ impl<Counterpart: Role> fmt::Debug for ConnectionTo<Counterpart> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectionTo").field("id", &self.id()).field("peer", &self.counterpart).finish_non_exhaustive()
     }
+}
+
+/// Whether a notification is a cancellation, plain or in an envelope.
+fn is_cancellation(notification: &impl JsonRpcNotification) -> Result<bool> {
+    if Dialect::of_successor(notification.method()).is_none() {
+        return Ok(notification.method() == method::CANCEL_REQUEST);
+    }
+    let envelope = notification.to_untyped_message()?;
+    let inner = envelope.params.get("method").and_then(|inner| inner.as_str());
+    Ok(inner == Some(method::CANCEL_REQUEST))
 }
 
 mod sealed {

@@ -10,10 +10,11 @@ use ractor::ActorCell;
 use tokio::sync::watch;
 
 use crate::close::HandleConnectionClose;
-use crate::connection::{End, Started};
+use crate::connection::{End, Prepared, Started};
 use crate::connection_handle::closed;
 use crate::connection_to::ConnectionTo;
 use crate::handlers::Host;
+use crate::link::Link;
 use crate::role::Role;
 use crate::run::RunWithConnectionTo;
 use crate::termination::ConnectionTermination;
@@ -24,6 +25,44 @@ struct KillOnDrop(ActorCell);
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.kill();
+    }
+}
+
+/// A connection that can be talked to, and whose link is not open yet.
+pub(crate) struct Ready<'h, C: Role, Runner, Close> {
+    prepared: Prepared<C>,
+    counterpart: C,
+    hosted: Host<'h, C, Close>,
+    runner: Runner,
+}
+
+impl<'h, C, Runner, Close> Ready<'h, C, Runner, Close>
+where
+    C: Role,
+    Runner: RunWithConnectionTo<C>,
+    Close: HandleConnectionClose<C>,
+{
+    pub(crate) fn new(prepared: Prepared<C>, counterpart: C, hosted: Host<'h, C, Close>, runner: Runner) -> Self {
+        Self { prepared, counterpart, hosted, runner }
+    }
+
+    pub(crate) fn connection(&self) -> Option<ConnectionTo<C>> {
+        self.prepared.connection()
+    }
+
+    /// Opens the link and starts the connection's actors.
+    pub(crate) async fn open(self, link: Link) -> Result<Running<'h, C, Runner, Close>> {
+        let started = self.prepared.open(link, None).await?;
+        Ok(Running::new(started, self.counterpart, self.hosted, self.runner))
+    }
+
+    /// Opens the link and serves until the connection ends.
+    pub(crate) async fn serve(self, link: Link) -> Result<()> {
+        let running = self.open(link).await?;
+        match running.drive(std::future::pending::<Result<std::convert::Infallible>>()).await? {
+            Driven::Ended => Ok(()),
+            Driven::Foreground(never) => match never {},
+        }
     }
 }
 

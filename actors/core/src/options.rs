@@ -21,8 +21,9 @@ pub struct ConnectionOptions {
     pub drain: Duration,
     /// Whether JSON arrays are taken apart (the default) or refused as a whole.
     pub accept_batches: bool,
-    /// Whether a spawned task that fails ends the connection.
-    pub end_on_task_error: bool,
+    /// Whether a spawned task or an ordered response callback that fails ends the connection, as
+    /// it does in the documented SDK. By default only its own request is affected.
+    pub end_on_failure: bool,
 }
 
 impl Default for ConnectionOptions {
@@ -34,7 +35,7 @@ impl Default for ConnectionOptions {
             restart: RestartPolicy::default(),
             drain: DRAIN,
             accept_batches: true,
-            end_on_task_error: false,
+            end_on_failure: false,
         }
     }
 }

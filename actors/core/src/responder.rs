@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use greenroom_protocol::{BoxFuture, Error, JsonRpcResponse, RequestId, Result, RoleId};
+use greenroom_protocol::{BoxFuture, Error, JsonRpcResponse, RemoteStyle, RequestId, Result, RoleId};
 use serde_json::Value;
 
 use crate::connection::{OpenCall, Shared};
@@ -254,6 +254,11 @@ impl<T: JsonRpcResponse> ResponseRouter<T> {
         let failed = if good { outcome.as_ref().err().cloned() } else { None };
         self.settle.with(outcome);
         failed.map_or(Ok(()), Err)
+    }
+
+    /// The logical peer that answered.
+    pub(crate) fn peer(&self) -> RemoteStyle {
+        self.settle.reply.peer()
     }
 
     pub(crate) fn into_parts(mut self) -> (Arc<Reply>, Arc<Shared>) {

@@ -2,6 +2,8 @@
 //!
 //! The module keeps its documented name, so that programs compile unchanged.
 
+pub use crate::matching::{MatchDispatch, MatchDispatchFrom, TypeNotification};
+
 use std::pin::pin;
 
 use futures_util::future::{Either, select};

@@ -161,6 +161,16 @@ impl DispatchGuard {
         Self { state, finished: false }
     }
 
+    /// Watches over a request that is offered once more.
+    pub(crate) fn again(state: Arc<CallState>) -> Self {
+        state.phase.store(phase::DISPATCHING, Ordering::Release);
+        Self::new(state)
+    }
+
+    pub(crate) fn state(&self) -> &CallState {
+        &self.state
+    }
+
     /// The handler returned. Its error answers the request, unless there is an answer.
     pub(crate) fn finish(mut self, result: Result<(), Error>) {
         self.finished = true;

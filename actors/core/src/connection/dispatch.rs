@@ -5,28 +5,32 @@
 //! When it dies: restarted, the queue goes on in order. A handler runs at most once: when its
 //! actor is killed, the request gets an error that says `interrupted`.
 //! Ordering promise: a step ends before the next begins. An ordered response callback is part of
-//! its step; a plain awaiter is only resolved.
+//! its step; a plain awaiter is only resolved. What was kept for a handler that came later is
+//! offered to it before anything newer.
+
+mod ending;
+mod unclaimed;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use greenroom_protocol::{BoxFuture, Error, Origin};
-use tokio::time::{Duration, Instant, timeout_at};
+use greenroom_protocol::{BoxFuture, Error, Origin, RequestId};
+use tokio::time::Duration;
 
 use super::call::DispatchGuard;
 use super::message::Step;
 use super::shared::{Shared, Waiter};
-use super::supervisor::ConnectionMessage;
 use crate::connection_to::ConnectionTo;
 use crate::dispatch::Handled;
-use crate::handlers::{Called, Delivery, HandlerPort, Plans, Verdict, gone};
-use crate::port::EndOfInput;
+use crate::handlers::{Called, Delivery, HandlerPort, Offered, Parked, Plans, Registry, Verdict, gone};
+use crate::options::ConnectionOptions;
 use crate::request::{Reply, StepGuard};
-use crate::role::{Nature, Role};
+use crate::role::Role;
 use crate::runtime::{Flow, Inbox, Permit, Scoped, Stage};
-use crate::termination::{Cause, ConnectionTermination};
+use crate::termination::ConnectionTermination;
+use ending::EndProgress;
 
 /// The stage of the dispatch loop. `C` is the role of the peer.
 pub(crate) struct Dispatch<C: Role> {
@@ -34,31 +38,58 @@ pub(crate) struct Dispatch<C: Role> {
     counterpart: C,
     handlers: HandlerPort<C>,
     plans: Plans,
+    dynamic: Arc<Registry<C>>,
     /// Whether the end of the input ends the connection (nobody works in the foreground).
     auto_finish: bool,
     /// How long accepted requests may take after the end of the input.
     drain: Duration,
-    /// A message that the host works on. In the leased state, so that a restart waits for it.
-    posted: Option<(Subject, Verdict)>,
+    /// Whether an ordered callback that fails ends the connection.
+    end_on_failure: bool,
+    /// What handlers work on. In the leased state, so that a restart waits for it.
+    at_work: Option<AtWork>,
     /// An ordered callback that runs. In the leased state, so that a restart goes on with it.
     callback: Option<Scoped<BoxFuture<'static, Result<(), Error>>>>,
+    /// Messages that wait for a handler.
+    parked: Parked,
+    /// Those of them that are being offered again, because one was added.
+    retrying: Parked,
+    /// How many handlers had been added when the parked messages were last offered.
+    seen: u64,
     end: EndProgress,
+}
+
+/// A message that handlers look at.
+struct AtWork {
+    subject: Subject,
+    place: Place,
+    /// Whether a handler before wanted the message to be offered again.
+    retry: bool,
+}
+
+/// Where it is looked at.
+enum Place {
+    /// By the registered handlers, in the future of whoever drives the connection.
+    Registered(Verdict),
+    /// By the handlers that were added later.
+    Added(BoxFuture<'static, Result<Handled<Delivery>, Error>>),
 }
 
 /// What a dispatch step is about, for its end.
 enum Subject {
     Request(DispatchGuard),
-    Notification,
+    Notification(Box<str>),
     Response(StepGuard),
 }
 
-/// How far the end of the input is worked off. Kept in the leased state, so that a restart in the
-/// middle goes on there.
-#[derive(Default)]
-struct EndProgress {
-    closing: Option<BoxFuture<'static, Result<(), Error>>>,
-    closed: bool,
-    drain_until: Option<Instant>,
+impl Subject {
+    /// The method and, where there is one, the id: all that a log may say about a message.
+    fn label(&self) -> (&str, Option<&RequestId>) {
+        match self {
+            Self::Request(guard) => (guard.state().method(), Some(guard.state().id())),
+            Self::Notification(method) => (method, None),
+            Self::Response(guard) => (guard.method(), None),
+        }
+    }
 }
 
 impl<C: Role> Dispatch<C> {
@@ -67,18 +98,24 @@ impl<C: Role> Dispatch<C> {
         counterpart: C,
         handlers: HandlerPort<C>,
         plans: Plans,
+        dynamic: Arc<Registry<C>>,
         auto_finish: bool,
-        drain: Duration,
+        options: &ConnectionOptions,
     ) -> Self {
         Self {
             shared,
             counterpart,
             handlers,
             plans,
+            dynamic,
             auto_finish,
-            drain,
-            posted: None,
+            drain: options.drain,
+            end_on_failure: options.end_on_failure,
+            at_work: None,
             callback: None,
+            parked: Parked::default(),
+            retrying: Parked::default(),
+            seen: 0,
             end: EndProgress::default(),
         }
     }
@@ -98,11 +135,15 @@ impl<C: Role> Dispatch<C> {
                 let guard = DispatchGuard::new(open.state().clone());
                 self.deliver(Delivery::Request(call, open), Subject::Request(guard)).await;
             }
-            Step::Notification(call) => self.deliver(Delivery::Notification(call), Subject::Notification).await,
+            Step::Notification(call) => {
+                let subject = Subject::Notification(call.method().into());
+                self.deliver(Delivery::Notification(call), subject).await;
+            }
             Step::Response(id, outcome, permit) => self.response(id, outcome, permit).await,
             Step::BatchDispatched(batch, _permit) => batch.dispatched(&self.shared),
-            // Worked off by `end_of_input`, which leaves it in front until it is done.
-            Step::Eof(_) => {}
+            // Its work was done before this step, and `end_of_input` leaves the end in front until it
+            // is worked off.
+            Step::HandlerAdded | Step::Eof(_) => {}
         }
     }
 
@@ -114,7 +155,7 @@ impl<C: Role> Dispatch<C> {
                 // A peer that is gone needs no answer.
                 let _ = call.forward(outcome, permit);
             }
-            Some(Waiter::Reply(reply)) if self.plans.wants_responses(reply.method()) => {
+            Some(Waiter::Reply(reply)) if self.is_intercepted(&reply) => {
                 let delivery = Delivery::response(reply.clone(), outcome, &self.shared);
                 let guard = reply.begin_step(&self.shared);
                 self.deliver(delivery, Subject::Response(guard)).await;
@@ -123,107 +164,105 @@ impl<C: Role> Dispatch<C> {
         }
     }
 
-    /// Offers a message to the registered handlers.
+    /// Whether any handler may want the response.
+    fn is_intercepted(&mut self, reply: &Reply) -> bool {
+        let (method, peer) = (reply.method(), reply.peer());
+        self.plans.wants_responses(method, peer) || self.dynamic.wants_responses(method, peer)
+    }
+
+    /// Offers a message to the registered handlers, then to those that were added later.
     async fn deliver(&mut self, delivery: Delivery, subject: Subject) {
         let plan = self.plans.of(&delivery);
         if plan.is_empty() {
-            let result = self.fall_back(delivery).await;
-            return self.conclude(subject, result).await;
+            return self.offer(delivery, subject, false).await;
         }
         let connection = self.connection();
         match self.handlers.call(plan, delivery, &connection).await {
-            Called::Done(handled) => self.handled(subject, handled).await,
+            Called::Done(handled) => self.registered(subject, handled).await,
             Called::Posted(verdict) => {
-                self.posted = Some((subject, verdict));
+                self.at_work = Some(AtWork { subject, place: Place::Registered(verdict), retry: false });
                 self.resume().await;
             }
         }
     }
 
-    /// Goes on with what is in the leased state: a message that the host works on, or an ordered
+    /// Goes on with what is in the leased state: a message that handlers work on, or an ordered
     /// callback. Called again after a restart.
     async fn resume(&mut self) {
-        if let Some((_, verdict)) = &mut self.posted {
-            let handled = verdict.await.unwrap_or_else(|_| Err(gone()));
-            if let Some((subject, _)) = self.posted.take() {
-                self.handled(subject, handled).await;
+        while let Some(work) = &mut self.at_work {
+            let handled = match &mut work.place {
+                Place::Registered(verdict) => verdict.await.unwrap_or_else(|_| Err(gone())),
+                Place::Added(handlers) => handlers.await,
+            };
+            let Some(AtWork { subject, place, retry }) = self.at_work.take() else { break };
+            match place {
+                // Boxed, because offering a message ends here again.
+                Place::Registered(_) => Box::pin(self.registered(subject, handled)).await,
+                Place::Added(_) => self.added(subject, handled, retry).await,
             }
         }
         self.run_callback().await;
     }
 
-    async fn handled(&mut self, subject: Subject, handled: Result<Handled<Delivery>, Error>) {
-        let result = match handled {
-            Ok(Handled::Yes) => Ok(()),
-            Ok(Handled::No { message, .. }) => self.fall_back(message).await,
-            Err(error) => Err(error),
-        };
-        self.conclude(subject, result).await;
+    /// The registered handlers are done.
+    async fn registered(&mut self, subject: Subject, handled: Result<Handled<Delivery>, Error>) {
+        match handled {
+            Ok(Handled::Yes) => self.conclude(subject, Ok(())).await,
+            Ok(Handled::No { message, retry }) => self.offer(message, subject, retry).await,
+            Err(error) => self.conclude(subject, Err(error)).await,
+        }
     }
 
-    /// No handler took the message: the peer's role decides, then the protocol.
-    async fn fall_back(&mut self, delivery: Delivery) -> Result<(), Error> {
-        let left = match self.counterpart.nature() {
-            Nature::Plain => delivery,
-            Nature::Conductor => match crate::proxy::forward(delivery, &self.shared)? {
-                Handled::Yes => return Ok(()),
-                Handled::No { message, .. } => message,
-            },
-            Nature::Custom => {
-                let connection = self.connection();
-                let (dispatch, _) = delivery.into_dispatch(self.counterpart.role_id())?;
-                let method = dispatch.method().to_owned();
-                let work = self.counterpart.default_handle_dispatch_from(dispatch, connection);
-                let work = AssertUnwindSafe(Scoped::new(self.shared.id, work)).catch_unwind();
-                match work.await.unwrap_or_else(|_panic| Err(panicked(&method)))? {
-                    Handled::Yes => return Ok(()),
-                    Handled::No { message, .. } => Delivery::from_dispatch(message)?,
-                }
-            }
-        };
-        match left {
-            Delivery::Request(call, open) => {
-                let method = call.method().to_owned();
-                tracing::debug!(connection = %self.shared.name, method, "nobody handles this request");
-                // A peer that is gone needs no answer.
-                let _ = open.answer(Err(Error::method_not_found().data(method)));
-            }
-            Delivery::Notification(call) => {
-                tracing::debug!(connection = %self.shared.name, method = call.method(), "nobody handles this notification");
-            }
-            Delivery::Response(response) => {
-                let (reply, outcome) = response.into_parts();
-                self.settle(&reply, outcome).await;
+    /// Offers a message to the handlers that were added later.
+    async fn offer(&mut self, delivery: Delivery, subject: Subject, retry: bool) {
+        match self.dynamic.offer(delivery, self.connection()) {
+            Offered::Unwanted(delivery) => self.unclaimed(delivery, subject, retry).await,
+            Offered::Running(handlers) => {
+                self.at_work = Some(AtWork { subject, place: Place::Added(handlers), retry });
+                Box::pin(self.resume()).await;
             }
         }
-        Ok(())
+    }
+
+    /// The handlers that were added later are done.
+    async fn added(&mut self, subject: Subject, handled: Result<Handled<Delivery>, Error>, retry: bool) {
+        match handled {
+            Ok(Handled::Yes) => self.conclude(subject, Ok(())).await,
+            Ok(Handled::No { message, retry: again }) => self.unclaimed(message, subject, retry | again).await,
+            Err(error) => self.conclude(subject, Err(error)).await,
+        }
     }
 
     async fn conclude(&mut self, subject: Subject, result: Result<(), Error>) {
         if let Err(error) = &result {
-            tracing::warn!(connection = %self.shared.name, code = i32::from(error.code), "a handler failed");
+            let ((method, id), code) = (subject.label(), i32::from(error.code));
+            match id {
+                Some(id) => tracing::warn!(connection = %self.shared.name, method, %id, code, "a handler failed"),
+                None => tracing::warn!(connection = %self.shared.name, method, code, "a handler failed"),
+            }
         }
         match (subject, result) {
             (Subject::Request(guard), result) => guard.finish(result),
             // The interceptor's error is what the local awaiter gets.
             (Subject::Response(guard), result) => {
+                let method = guard.method().to_owned();
                 if let Some(callback) = guard.finish(result.err()) {
-                    self.call_back(callback).await;
+                    self.call_back(&method, callback).await;
                 }
             }
-            (Subject::Notification, _) => {}
+            (Subject::Notification(_), _) => {}
         }
     }
 
     /// Hands a response to whoever waits. An ordered callback is awaited here, inside the step.
     async fn settle(&mut self, reply: &Arc<Reply>, outcome: Result<Bytes, Error>) {
         if let Some(callback) = reply.settle(outcome) {
-            self.call_back(callback).await;
+            self.call_back(reply.method(), callback).await;
         }
     }
 
-    async fn call_back(&mut self, callback: BoxFuture<'static, Result<(), Error>>) {
-        self.callback = Some(Scoped::new(self.shared.id, callback));
+    async fn call_back(&mut self, method: &str, callback: BoxFuture<'static, Result<(), Error>>) {
+        self.callback = Some(Scoped::new(self.shared.id, method, callback));
         self.run_callback().await;
     }
 
@@ -231,43 +270,16 @@ impl<C: Role> Dispatch<C> {
         let Some(callback) = &mut self.callback else { return };
         let result = AssertUnwindSafe(callback).catch_unwind().await;
         self.callback = None;
-        match result {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => self.shared.fail(ConnectionTermination::HandlerError(error)),
-            Err(_panic) => {
-                tracing::error!(connection = %self.shared.name, "an ordered response callback panicked");
-            }
-        }
-    }
-
-    /// Works off the end of the input: pending requests fail, close callbacks run, accepted
-    /// requests get time for their answers. Repeatable: a restart goes on where it was cut.
-    async fn end_of_input(&mut self, end: EndOfInput) {
-        let EndOfInput { error, exit } = end;
-        self.shared.fail_pending(match &error {
-            Some(error) => Cause::Terminated(ConnectionTermination::TransportError(error.clone())),
-            None => Cause::IncomingClosed(exit),
-        });
-        if !self.end.closed {
-            let connection = self.connection();
-            let closing = self.end.closing.get_or_insert_with(|| self.handlers.close(connection));
-            let result = closing.await;
-            (self.end.closed, self.end.closing) = (true, None);
-            if let Err(error) = result {
-                self.shared.fail(ConnectionTermination::HandlerError(error));
-            }
-        }
-        self.shared.incoming_closed.send_replace(true);
-        if self.auto_finish && error.is_none() {
-            let until = *self.end.drain_until.get_or_insert_with(|| Instant::now() + self.drain);
-            if timeout_at(until, self.shared.open_count.none()).await.is_err() {
-                let open = self.shared.open_count.now();
-                tracing::warn!(connection = %self.shared.name, open, "requests were not answered in time");
-            }
-            self.shared.seal();
-        }
-        if let Some(supervisor) = self.shared.supervisor.get() {
-            let _ = supervisor.cast(ConnectionMessage::InputEnded(error));
+        let error = match result {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error,
+            // What the panic said went to the panic hook; it may quote payload.
+            Err(_panic) => Error::internal_error().data("an ordered response callback panicked"),
+        };
+        let code = i32::from(error.code);
+        tracing::warn!(connection = %self.shared.name, code, "an ordered response callback failed");
+        if self.end_on_failure {
+            self.shared.fail(ConnectionTermination::HandlerError(error));
         }
     }
 }
@@ -278,6 +290,7 @@ impl<C: Role> Stage for Dispatch<C> {
     async fn run(&mut self, inbox: &mut Inbox<Step>) -> Flow {
         self.resume().await;
         loop {
+            self.offer_again().await;
             if let Some(Step::Eof(end)) = inbox.front() {
                 let end = end.clone();
                 self.end_of_input(end).await;

@@ -83,6 +83,8 @@ pub(crate) enum Step {
     Response(i64, Result<Bytes, Error>, Option<Permit>),
     /// All entries of this batch were dispatched; gives its credit back.
     BatchDispatched(super::batch::BatchHandle, Option<Permit>),
+    /// A handler was added: what waits for one is offered again.
+    HandlerAdded,
     /// The end of the input.
     Eof(EndOfInput),
 }

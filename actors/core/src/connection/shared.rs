@@ -23,6 +23,8 @@ use super::call::{CallState, OpenCall};
 use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
+use crate::handlers::AnyRegistry;
+use crate::options::ConnectionOptions;
 use crate::request::Reply;
 use crate::runtime::{Credit, LiveCount, Mailbox, Node, Permit};
 use crate::termination::{Cause, ConnectionTermination};
@@ -87,6 +89,8 @@ pub(crate) struct Shared {
     pub(crate) termination: watch::Sender<Option<ConnectionTermination>>,
     pub(crate) node: Arc<Node>,
     pub(crate) live: LiveCount,
+    /// The handlers that are added while the connection runs; a `Registry` of the peer's role.
+    pub(crate) dynamic: Arc<dyn AnyRegistry>,
     pub(crate) out_credit: Credit,
     pub(crate) out_cap: usize,
     /// Where callbacks run that nobody may abort.
@@ -104,7 +108,13 @@ const CALLBACK_LIMIT: Duration = Duration::from_secs(5);
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
 impl Shared {
-    pub(crate) fn new(name: String, node: Arc<Node>, id: u64, out_high: usize, out_cap: usize) -> Arc<Self> {
+    pub(crate) fn new(
+        name: String,
+        node: Arc<Node>,
+        id: u64,
+        options: &ConnectionOptions,
+        dynamic: Arc<dyn AnyRegistry>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             name,
@@ -119,8 +129,9 @@ impl Shared {
             termination: watch::Sender::new(None),
             node,
             live: LiveCount::new(),
-            out_credit: Credit::new(out_high),
-            out_cap,
+            dynamic,
+            out_credit: Credit::new(options.outgoing_high_mark),
+            out_cap: options.outgoing_cap,
             runtime: Handle::current(),
             next_id: AtomicI64::new(0),
             dialect: AtomicU8::new(0),
@@ -349,6 +360,20 @@ impl Shared {
             }
             first
         });
+    }
+
+    /// Fails what waits, refuses what comes later, and drops what is queued. The termination is
+    /// recorded before.
+    pub(crate) fn close_all(self: &Arc<Self>) {
+        // The table first: from here on every new request fails at once.
+        let termination = self.termination.borrow().clone().unwrap_or(ConnectionTermination::Dropped);
+        self.fail_pending(Cause::Terminated(termination));
+        // Items are dropped outside of the mailboxes' locks.
+        drop(self.tasks.close());
+        drop(self.steps.close());
+        drop(self.outgoing.close());
+        self.dynamic.close();
+        self.incoming_closed.send_replace(true);
     }
 
     // --- dialect ----------------------------------------------------------------------------

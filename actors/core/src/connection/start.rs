@@ -20,12 +20,14 @@ use super::shared::Shared;
 use super::supervisor::{ConnectionSupervisor, End, Kit, Seats};
 use super::tasks::{TaskSet, Tasks};
 use super::writer::{ChannelWriter, Writer};
-use crate::handlers::{HandlerPort, Plans};
+use crate::connection_to::ConnectionTo;
+use crate::handlers::{HandlerPort, Plans, Registry, gone};
 use crate::link::{Ends, Link};
 use crate::options::ConnectionOptions;
 use crate::port::{EndOfInput, Inbound};
 use crate::role::{Nature, Role};
 use crate::runtime::{Child, Children, Credit, Mailbox, Node, Seat, Stage};
+use crate::termination::ConnectionTermination;
 
 /// What a connection is made of, beside its link.
 pub(crate) struct Spec<C: Role> {
@@ -67,14 +69,62 @@ impl Assembly {
     }
 }
 
-/// Starts the tree of one connection, below `supervisor` or below nobody.
-pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option<ActorCell>) -> Result<Started, Error> {
-    let link = link.open().await?;
+/// A connection that can be talked to already; what is sent waits until it is open.
+pub(crate) struct Prepared<C: Role> {
+    spec: Spec<C>,
+    node: Arc<Node>,
+    dynamic: Arc<Registry<C>>,
+    shared: Unopened,
+}
+
+/// Closes the connection's shared part unless the actors were started: from then on it is theirs.
+struct Unopened(Option<Arc<Shared>>);
+
+impl Drop for Unopened {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.take() {
+            shared.terminate(ConnectionTermination::Dropped);
+            shared.close_all();
+        }
+    }
+}
+
+impl<C: Role> Prepared<C> {
+    pub(crate) fn new(spec: Spec<C>) -> Self {
+        let id = Shared::next_connection();
+        let node = Node::root(format!("connection-{id}"), "connection");
+        let dynamic = Arc::new(Registry::<C>::default());
+        let shared = Shared::new(spec.name.clone(), node.clone(), id, &spec.options, dynamic.clone());
+        Self { spec, node, dynamic, shared: Unopened(Some(shared)) }
+    }
+
+    /// The handle that application code uses. `None` never happens: only opening takes the part.
+    pub(crate) fn connection(&self) -> Option<ConnectionTo<C>> {
+        let shared = self.shared.0.clone()?;
+        Some(ConnectionTo::new(shared, self.spec.counterpart.clone()))
+    }
+
+    /// Opens the link and starts the tree of the connection, below `supervisor` or below nobody.
+    pub(crate) async fn open(mut self, link: Link, supervisor: Option<ActorCell>) -> Result<Started, Error> {
+        match link.open().await {
+            Ok(link) => start(link, self, supervisor).await,
+            Err(error) => {
+                if let Some(shared) = &self.shared.0 {
+                    shared.terminate(ConnectionTermination::TransportError(error.clone()));
+                }
+                self.shared.0.take().inspect(|shared| shared.close_all());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Starts the tree of a connection whose link is open.
+async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<ActorCell>) -> Result<Started, Error> {
+    let Prepared { spec, node, dynamic, shared: mut unopened } = prepared;
+    let Some(shared) = unopened.0.clone() else { return Err(gone()) };
     let max_frame = link.max_frame();
-    let id = Shared::next_connection();
-    let node = Node::root(format!("connection-{id}"), "connection");
     let options = spec.options;
-    let shared = Shared::new(spec.name, node.clone(), id, options.outgoing_high_mark, options.outgoing_cap);
     let mut assembly = Assembly { shared: shared.clone(), node: node.clone(), children: Vec::new(), options };
     let incoming: Mailbox<Inbound>;
     let mut seats = Seats::default();
@@ -117,13 +167,13 @@ pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option
     let two_peers = spec.counterpart.nature() == Nature::Conductor;
     assembly.add("incoming", Incoming::new(shared.clone(), two_peers, options.accept_batches), incoming.clone());
     let dispatch =
-        Dispatch::new(shared.clone(), spec.counterpart, spec.handlers, spec.plans, spec.auto_finish, options.drain);
+        Dispatch::new(shared.clone(), spec.counterpart, spec.handlers, spec.plans, dynamic, spec.auto_finish, &options);
     assembly.add("dispatch", dispatch, shared.steps.clone());
     seats.outgoing = assembly.add("outgoing", OutgoingProtocol::new(shared.clone(), sink), shared.outgoing.clone());
     let pending = Mailbox::new();
     assembly.add("pending", PendingReplies::new(shared.clone()), pending.clone());
     let tasks: TaskSet = Arc::new(Mutex::new(JoinSet::new()));
-    assembly.add("tasks", Tasks::new(shared.clone(), tasks.clone(), options.end_on_task_error), shared.tasks.clone());
+    assembly.add("tasks", Tasks::new(shared.clone(), tasks.clone(), options.end_on_failure), shared.tasks.clone());
     let finish_driver = Arc::new(Notify::new());
     if let Some(driver) = link.driver {
         let kind = link.driver_kind;
@@ -150,6 +200,7 @@ pub(crate) async fn start<C: Role>(link: Link, spec: Spec<C>, supervisor: Option
     };
     let (actor, _join) =
         spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
+    unopened.0 = None;
     Ok(Started { shared, supervisor: actor.get_cell(), end: ended })
 }
 

@@ -305,20 +305,13 @@ impl Drop for Guard {
             (Err(error), None) if error.origin() == Origin::Terminated => ConnectionTermination::Dropped,
             (Err(error), None) => ConnectionTermination::TransportError(error.clone()),
         });
-        // The table first: from here on every new request fails at once.
-        let termination = shared.termination.borrow().clone().unwrap_or(ConnectionTermination::Dropped);
-        shared.fail_pending(Cause::Terminated(termination));
+        shared.close_all();
         self.kit.tasks.lock().abort_all();
-        // Items are dropped outside of the mailboxes' locks.
-        drop(shared.tasks.close());
-        drop(shared.steps.close());
-        drop(shared.outgoing.close());
         (self.kit.on_end)();
         self.kit.children.kill_all();
         for timer in &self.timers {
             timer.abort();
         }
-        shared.incoming_closed.send_replace(true);
         self.kit.end.send_replace(Some(result));
     }
 }

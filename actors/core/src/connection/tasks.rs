@@ -3,7 +3,7 @@
 //! Owns: the set of running tasks, which lives outside the actor, so that they survive it.
 //! Supervised by: the connection. When it dies: restarted, the tasks go on.
 //! A task that panics or fails harms only itself: it is reported, and the requests it had taken
-//! over are answered. With `end_on_task_error` it ends the connection instead.
+//! over are answered. With `end_on_failure` it ends the connection instead.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

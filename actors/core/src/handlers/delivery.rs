@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use greenroom_protocol::{Error, Frame, RemoteStyle, Result};
 
+use super::interest::Kind;
 use crate::connection::{InboundCall, OpenCall, Shared};
 use crate::dispatch::Dispatch;
 use crate::request::Reply;
@@ -54,6 +55,45 @@ impl std::fmt::Debug for ResponseDelivery {
 impl Delivery {
     pub(crate) fn response(reply: Arc<Reply>, outcome: Result<Bytes>, connection: &Arc<Shared>) -> Self {
         Self::Response(ResponseDelivery { reply, outcome, connection: connection.clone() })
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Request(..) => Kind::Request,
+            Self::Notification(_) => Kind::Notification,
+            Self::Response(_) => Kind::Response,
+        }
+    }
+
+    /// Whether it is a notification that belongs to a session.
+    pub(crate) fn is_session_notification(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow, default)]
+            session_id: Option<&'a serde_json::value::RawValue>,
+        }
+        match self {
+            Self::Notification(call) => {
+                serde_json::from_str::<Params<'_>>(call.params_text()).is_ok_and(|params| params.session_id.is_some())
+            }
+            Self::Request(..) | Self::Response(_) => false,
+        }
+    }
+
+    /// What it keeps in memory, about.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Request(call, _) | Self::Notification(call) => call.frame.text().len() + 256,
+            Self::Response(response) => response.outcome.as_ref().map_or(0, Bytes::len) + 256,
+        }
+    }
+
+    /// Gives the credit of its frame back: it will stay for a while.
+    pub(crate) fn release_credit(&mut self) {
+        if let Self::Request(call, _) | Self::Notification(call) = self {
+            call.permit = None;
+        }
     }
 
     pub(crate) fn method(&self) -> &str {

@@ -22,15 +22,16 @@ pub(crate) enum Interest {
     All,
 }
 
+/// What kind of message is offered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+pub(crate) enum Kind {
     Request,
     Notification,
     Response,
 }
 
 impl Interest {
-    fn covers(&self, kind: Kind, method: &str, from: RemoteStyle) -> bool {
+    pub(crate) fn covers(&self, kind: Kind, method: &str, from: RemoteStyle) -> bool {
         match *self {
             Self::Requests(matches, peer) => kind == Kind::Request && fits(peer, from) && matches(method),
             Self::Notifications(matches, peer) => kind == Kind::Notification && fits(peer, from) && matches(method),
@@ -76,21 +77,12 @@ impl Plans {
         if self.interests.is_empty() {
             return self.none.clone();
         }
-        let kind = match delivery {
-            Delivery::Request(..) => Kind::Request,
-            Delivery::Notification(_) => Kind::Notification,
-            Delivery::Response(_) => Kind::Response,
-        };
-        self.find(kind, delivery.method(), delivery.peer())
+        self.find(delivery.kind(), delivery.method(), delivery.peer())
     }
 
     /// Whether any handler may want the response to a request with this method.
-    pub(crate) fn wants_responses(&self, method: &str) -> bool {
-        self.interests.iter().any(|interest| match interest {
-            Interest::Dispatches { requests, .. } => requests(method),
-            Interest::All => true,
-            Interest::Requests(..) | Interest::Notifications(..) => false,
-        })
+    pub(crate) fn wants_responses(&mut self, method: &str, from: RemoteStyle) -> bool {
+        !self.interests.is_empty() && !self.find(Kind::Response, method, from).is_empty()
     }
 
     fn find(&mut self, kind: Kind, method: &str, from: RemoteStyle) -> Plan {

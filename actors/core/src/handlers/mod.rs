@@ -1,14 +1,19 @@
 //! Handlers: from a message to the code that takes it.
 
 mod delivery;
+mod dynamic;
 mod entries;
 mod host;
 mod interest;
+mod parked;
 mod port;
 
 pub(crate) use delivery::Delivery;
+pub use dynamic::DynamicHandlerGuard;
+pub(crate) use dynamic::{AnyRegistry, Offered, Registry};
 pub(crate) use entries::{DispatchEntry, NotificationEntry, RequestEntry};
 pub use entries::{HandleDispatchFrom, Handlers, NullHandler};
 pub(crate) use host::{Host, gone};
 pub(crate) use interest::Plans;
+pub(crate) use parked::Parked;
 pub(crate) use port::{Called, HandlerPort, Verdict};

@@ -1,6 +1,7 @@
 //! The way from the dispatch actor to the handlers.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use greenroom_protocol::{BoxFuture, Error, Result};
@@ -79,11 +80,11 @@ pub(super) async fn guarded<C: Role>(
     delivery: Delivery,
     connection: &ConnectionTo<C>,
 ) -> Result<Handled<Delivery>> {
-    let method = delivery.method().to_owned();
-    let work = Scoped::new(connection.id(), handlers.handle(plan, delivery, connection));
+    let method: Arc<str> = delivery.method().into();
+    let work = Scoped::new(connection.id(), method.clone(), handlers.handle(plan, delivery, connection));
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_panic| {
         // What the panic said went to the panic hook; it may quote payload.
-        tracing::error!(method, "a handler panicked");
+        tracing::error!(method = &*method, "a handler panicked");
         Err(panicked(&method))
     })
 }

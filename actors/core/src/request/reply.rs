@@ -186,6 +186,7 @@ impl Reply {
                 serde_json::json!({
                     "reason": "would deadlock: a handler of this connection waits for a response that only it lets through",
                     "method": &*self.method,
+                    "handling": Scope::subject(),
                 }),
             )));
         }
@@ -202,6 +203,10 @@ pub(crate) struct StepGuard {
 }
 
 impl StepGuard {
+    pub(crate) fn method(&self) -> &str {
+        self.reply.method()
+    }
+
     /// The handlers returned. What is left open is settled; an ordered callback is to be awaited.
     pub(crate) fn finish(mut self, error: Option<Error>) -> Option<BoxFuture<'static, Result<()>>> {
         self.ended = true;

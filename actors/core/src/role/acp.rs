@@ -2,7 +2,7 @@
 
 use greenroom_protocol::Error;
 
-use super::{HasPeer, Nature, RemoteStyle, Role, RoleId, plain_role};
+use super::{HasPeer, Nature, RemoteStyle, Role, RoleId, own_peer, plain_role};
 use crate::builder::Builder;
 use crate::component::ConnectTo;
 use crate::connection_to::ConnectionTo;
@@ -11,10 +11,6 @@ use crate::dispatch::{Dispatch, Handled};
 plain_role!(
     /// The editor or command line: opens sessions and sends prompts.
     Client, Agent
-);
-plain_role!(
-    /// The AI agent: answers prompts.
-    Agent, Client
 );
 plain_role!(
     /// Stands between a client and an agent, below a conductor.
@@ -32,6 +28,39 @@ impl Client {
         main: impl AsyncFnOnce(ConnectionTo<Agent>) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.builder().connect_with(agent, main).await
+    }
+}
+
+/// The AI agent: answers prompts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Agent;
+
+own_peer!(Agent);
+
+impl Role for Agent {
+    type Counterpart = Client;
+
+    fn counterpart(&self) -> Client {
+        Client
+    }
+
+    fn role_id(&self) -> RoleId {
+        RoleId::from_singleton(self)
+    }
+
+    /// A notification of a session that nobody handles yet may be offered again: its handler may
+    /// be on its way.
+    async fn default_handle_dispatch_from(
+        &self,
+        message: Dispatch,
+        _connection: ConnectionTo<Self>,
+    ) -> Result<Handled<Dispatch>, Error> {
+        let retry = matches!(message, Dispatch::Notification(_)) && message.has_field("sessionId");
+        Ok(Handled::No { message, retry })
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Agent
     }
 }
 

@@ -57,6 +57,8 @@ pub trait Role: Debug + Clone + Send + Sync + 'static + Eq + Ord + Hash {
 pub enum Nature {
     /// Nothing happens by default.
     Plain,
+    /// An agent: what belongs to a session that nobody handles yet waits for its handler.
+    Agent,
     /// A conductor: two logical peers, and what no handler takes passes on to the other one.
     Conductor,
     /// Ask [`Role::default_handle_dispatch_from`].
@@ -100,6 +102,14 @@ macro_rules! plain_role {
             }
         }
 
+        crate::role::own_peer!($role);
+    };
+}
+pub(crate) use plain_role;
+
+/// What every role of a two-sided connection has.
+macro_rules! own_peer {
+    ($role:ident) => {
         impl $role {
             /// A builder for an endpoint that plays this role.
             #[must_use]
@@ -115,4 +125,4 @@ macro_rules! plain_role {
         }
     };
 }
-pub(crate) use plain_role;
+pub(crate) use own_peer;

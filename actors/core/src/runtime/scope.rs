@@ -6,12 +6,14 @@
 //! hanging. This sees through `join!`, `select!` and every other combinator. What it cannot see is
 //! a handler that waits for another task which waits for the response.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 thread_local! {
     static CURRENT: Cell<u64> = const { Cell::new(0) };
+    static SUBJECT: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
 /// Asks which connection's handler is being polled on this thread.
@@ -24,35 +26,45 @@ impl Scope {
     pub fn is_inside(connection: u64) -> bool {
         CURRENT.get() == connection
     }
+
+    /// The method of the message whose handler is being polled on this thread.
+    #[must_use]
+    pub fn subject() -> Option<Arc<str>> {
+        SUBJECT.with_borrow(Clone::clone)
+    }
 }
 
 /// Sets the thread-local for the duration of one poll, panics included.
 struct Entered {
     outer: u64,
+    outer_subject: Option<Arc<str>>,
 }
 
 impl Entered {
-    fn new(connection: u64) -> Self {
-        Self { outer: CURRENT.replace(connection) }
+    fn new(connection: u64, subject: Arc<str>) -> Self {
+        Self { outer: CURRENT.replace(connection), outer_subject: SUBJECT.replace(Some(subject)) }
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
         CURRENT.set(self.outer);
+        drop(SUBJECT.replace(self.outer_subject.take()));
     }
 }
 
 /// A future of which every poll happens inside the scope of a connection.
 pub struct Scoped<F> {
     connection: u64,
+    subject: Arc<str>,
     future: Pin<Box<F>>,
 }
 
 impl<F: Future> Scoped<F> {
-    /// Puts `future` into the scope of `connection` (an id above 0).
-    pub fn new(connection: u64, future: F) -> Self {
-        Self { connection, future: Box::pin(future) }
+    /// Puts `future` into the scope of `connection` (an id above 0). It handles a message with the
+    /// method `subject`.
+    pub fn new(connection: u64, subject: impl Into<Arc<str>>, future: F) -> Self {
+        Self { connection, subject: subject.into(), future: Box::pin(future) }
     }
 }
 
@@ -60,7 +72,7 @@ impl<F: Future> Future for Scoped<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _entered = Entered::new(self.connection);
+        let _entered = Entered::new(self.connection, self.subject.clone());
         self.future.as_mut().poll(cx)
     }
 }
@@ -72,22 +84,28 @@ mod tests {
     #[tokio::test]
     async fn the_scope_is_there_during_polls_only() {
         assert!(!Scope::is_inside(7));
-        Scoped::new(7, async {
+        Scoped::new(7, "outer", async {
             assert!(Scope::is_inside(7));
             assert!(!Scope::is_inside(8));
             // A nested connection's handler hides the outer one.
-            Scoped::new(8, async { assert!(Scope::is_inside(8) && !Scope::is_inside(7)) }).await;
+            Scoped::new(8, "inner", async {
+                assert!(Scope::is_inside(8) && !Scope::is_inside(7));
+                assert_eq!(Scope::subject().as_deref(), Some("inner"));
+            })
+            .await;
             tokio::task::yield_now().await;
             assert!(Scope::is_inside(7));
+            assert_eq!(Scope::subject().as_deref(), Some("outer"));
         })
         .await;
         assert!(!Scope::is_inside(7));
+        assert_eq!(Scope::subject(), None);
     }
 
     #[tokio::test]
     async fn a_panic_leaves_the_scope() {
         use futures_util::FutureExt as _;
-        let scoped = Scoped::new(9, async { panic!("expected by this test") });
+        let scoped = Scoped::new(9, "any", async { panic!("expected by this test") });
         assert!(std::panic::AssertUnwindSafe(scoped).catch_unwind().await.is_err());
         assert!(!Scope::is_inside(9));
     }
