@@ -3,13 +3,13 @@
 use std::fmt;
 
 use greenroom::link::Link;
-use greenroom::{Agent, ConnectTo, ConnectionOptions, Proxy, Result, Role};
+use greenroom::{Agent, Batches, ConnectTo, ConnectionOptions, Proxy, Result, Role};
 use ractor::ActorCell;
 
 use crate::chain::{ChainSpec, RunningChain, start};
 use crate::component::ConductorHostRole;
 use crate::instantiate::{InstantiateProxies, InstantiateProxiesAndAgent};
-use crate::router::{Batches, ChainShape, ProxyDialect};
+use crate::router::{ChainShape, ProxyDialect};
 
 /// Runs a chain of proxies, with or without an agent at its end.
 ///

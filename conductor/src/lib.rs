@@ -15,5 +15,6 @@ mod router;
 pub use chain::RunningChain;
 pub use component::{AgentOnly, CommandLineComponents, ConductorHostRole, ProxiesAndAgent};
 pub use conductor::ConductorImpl;
+pub use greenroom_protocol::Batches;
 pub use instantiate::{InstantiateProxies, InstantiateProxiesAndAgent, ProxiesAndAgentFor, ProxiesFor};
-pub use router::{Action, Batches, ChainShape, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};
+pub use router::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};

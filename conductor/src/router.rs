@@ -18,13 +18,14 @@ mod version;
 use std::collections::VecDeque;
 use std::fmt;
 
+use greenroom_protocol::Batches;
 use greenroom_protocol::{Error, Frame, FrameKind, Outbound, RawId};
 
 use batch::{Groups, Slot};
 use path::{CLIENT, Path};
 use table::{Link, Links};
 
-pub use action::{Action, Batches, ChainShape, Hop, Instantiated, Mode, ProxyDialect, dropped};
+pub use action::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, dropped};
 
 /// Whether the components run.
 enum Phase {

@@ -7,6 +7,17 @@ use crate::frame::{Frame, FrameKind};
 use crate::malformed::malformed_reply;
 use crate::outbound::Outbound;
 
+/// What an endpoint or a relay does with JSON arrays that it receives (spec §9, decision 1). It
+/// never sends any of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Batches {
+    /// Entries are worked on one by one, in order; their replies return as one array.
+    #[default]
+    Accept,
+    /// One `-32600` with `id: null` answers the whole array.
+    Reject,
+}
+
 /// One batch that is being answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BatchId(u64);
@@ -76,18 +87,18 @@ struct Open<T> {
 /// taken, and not before every entry was dispatched and every slot settled; a batch without
 /// replies yields nothing; batches do not affect each other.
 #[derive(Debug)]
-pub struct Batches<T> {
+pub struct OpenBatches<T> {
     open: HashMap<BatchId, Open<T>>,
     next: u64,
 }
 
-impl<T> Default for Batches<T> {
+impl<T> Default for OpenBatches<T> {
     fn default() -> Self {
         Self { open: HashMap::new(), next: 0 }
     }
 }
 
-impl<T> Batches<T> {
+impl<T> OpenBatches<T> {
     /// Opens a batch of this many entries.
     ///
     /// A batch of no entries is no batch (the parser makes `[]` malformed) and is not kept.
@@ -183,7 +194,7 @@ pub struct Split<'a> {
     pub reply: Option<Outbound>,
 }
 
-impl Batches<Outbound> {
+impl OpenBatches<Outbound> {
     /// Takes a batch frame apart. Malformed entries are not forwarded: their replies could not be
     /// told apart on the next hop; call-shaped ones are answered here.
     ///

@@ -103,6 +103,16 @@ impl Frame {
         Self { text, envelope: Envelope::default(), kind: FrameKind::Batch, detail: Some(Arc::new(detail)) }
     }
 
+    /// What stays of the frame where batches are refused: a batch becomes one malformed frame,
+    /// which is answered with one error (spec §9, decision 1).
+    #[must_use]
+    pub fn without_batch(self) -> Self {
+        if self.kind != FrameKind::Batch {
+            return self;
+        }
+        Self::malformed(self.text, Envelope::default(), ErrorCode::InvalidRequest, "batches are unsupported")
+    }
+
     /// A frame whose envelope is known because this process wrote it.
     pub(crate) fn written(text: Bytes, envelope: Envelope, kind: FrameKind) -> Self {
         Self { text, envelope, kind, detail: None }

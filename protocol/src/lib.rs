@@ -27,6 +27,7 @@ pub use agent_client_protocol_schema as schema_crate;
 
 pub use greenroom_derive::{JsonRpcNotification, JsonRpcRequest, JsonRpcResponse};
 
+pub use batch::Batches;
 pub use channel::{BoxFuture, Channel, ConnectionDriver};
 #[doc(hidden)]
 pub use codec::read_params;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use greenroom_protocol::{BoxFuture, Channel, ConnectionDriver, JsonRpcNotification, JsonRpcRequest, Result};
+use greenroom_protocol::{Batches, BoxFuture, Channel, ConnectionDriver, JsonRpcNotification, JsonRpcRequest, Result};
 use ractor::ActorCell;
 
 use crate::close::{ChainClose, CloseFn, HandleConnectionClose, NullClose};
@@ -98,6 +98,13 @@ where
     #[must_use]
     pub fn end_on_failure(mut self) -> Self {
         self.options.end_on_failure = true;
+        self
+    }
+
+    /// Whether JSON arrays are taken apart (the default) or refused with one `-32600`.
+    #[must_use]
+    pub fn batches(mut self, batches: Batches) -> Self {
+        self.options.batches = batches;
         self
     }
 

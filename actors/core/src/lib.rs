@@ -32,7 +32,7 @@ mod termination;
 pub use greenroom_protocol::__private;
 pub use greenroom_protocol::schema;
 pub use greenroom_protocol::{
-    BoxFuture, CONNECTION_TERMINATED_REASON, Channel, ConnectionDriver, Error, ErrorCode,
+    Batches, BoxFuture, CONNECTION_TERMINATED_REASON, Channel, ConnectionDriver, Error, ErrorCode,
     INCOMING_TRANSPORT_CLOSED_REASON, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Origin,
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, Result, TransportBatch,
     TransportBatchEntry, TransportFrame, UntypedMessage, is_connection_terminated, is_incoming_transport_closed,
@@ -47,7 +47,7 @@ pub use connection_to::{ConnectionContext, ConnectionTo, RawConnectionContext};
 pub use dispatch::{Dispatch, Handled, IntoHandled};
 pub use handlers::{DynamicHandlerGuard, HandleDispatchFrom, Handlers, NullHandler};
 pub use link::LineDirection;
-pub use options::ConnectionOptions;
+pub use options::{ConnectionOptions, ResponderDropPolicy};
 pub use port::{EndOfInput, Inbound};
 pub use request::{PreparedRequest, RequestCancellation, RequestCancellationHandle, SentRequest};
 pub use responder::{Responder, ResponseRouter};

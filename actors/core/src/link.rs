@@ -8,7 +8,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use greenroom_protocol::{BoxFuture, Channel, ConnectionDriver, Error, limits};
+use greenroom_protocol::{Batches, BoxFuture, Channel, ConnectionDriver, Error, limits};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -75,13 +75,22 @@ pub struct Link {
     pub(crate) driver_kind: &'static str,
     pub(crate) exit: Option<watch::Receiver<Option<Exit>>>,
     pub(crate) tap: Option<LineTap>,
+    pub(crate) batches: Batches,
     /// `None`: the default.
     max_frame: Option<usize>,
 }
 
 impl Link {
     fn new(ends: Ends) -> Self {
-        Self { ends, driver: None, driver_kind: "driver", exit: None, tap: None, max_frame: None }
+        Self {
+            ends,
+            driver: None,
+            driver_kind: "driver",
+            exit: None,
+            tap: None,
+            batches: Batches::Accept,
+            max_frame: None,
+        }
     }
 
     /// A byte stream that carries one JSON text a line.
@@ -157,6 +166,14 @@ impl Link {
         self
     }
 
+    /// Whether JSON arrays that arrive are taken apart (the default) or refused, whatever stands at
+    /// this end.
+    #[must_use]
+    pub fn with_batches(mut self, batches: Batches) -> Self {
+        self.batches = batches;
+        self
+    }
+
     /// The limit that holds.
     pub(crate) fn max_frame(&self) -> usize {
         self.max_frame.unwrap_or(limits::MAX_FRAME)
@@ -176,6 +193,7 @@ impl Link {
                 driver: link.driver.or(opened.driver),
                 exit: link.exit.or(opened.exit),
                 tap: link.tap.or(opened.tap),
+                batches: if link.batches == Batches::Reject { link.batches } else { opened.batches },
                 max_frame: link.max_frame.or(opened.max_frame),
                 ends: opened.ends,
             };

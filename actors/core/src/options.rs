@@ -1,9 +1,23 @@
 //! What can be configured about a connection.
 
+use greenroom_protocol::Batches;
 use tokio::time::Duration;
 
 use crate::connection::DRAIN;
 use crate::runtime::RestartPolicy;
+
+/// What a request gets whose [`Responder`](crate::Responder) was dropped by a handler (spec §9,
+/// decision 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponderDropPolicy {
+    /// An error: `-32800` if the peer had cancelled, else `-32603`.
+    #[default]
+    Answer,
+    /// Nothing, as the documented SDK does: the peer waits until the connection ends. An entry of
+    /// a batch is answered all the same, because its siblings wait for it; so is a request whose
+    /// handler panicked or was cut off.
+    Silent,
+}
 
 /// Limits and policies of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +34,9 @@ pub struct ConnectionOptions {
     /// Time for answers to accepted requests after the end of the input.
     pub drain: Duration,
     /// Whether JSON arrays are taken apart (the default) or refused as a whole.
-    pub accept_batches: bool,
+    pub batches: Batches,
+    /// What a request gets whose responder was dropped.
+    pub dropped_responder: ResponderDropPolicy,
     /// Whether a spawned task or an ordered response callback that fails ends the connection, as
     /// it does in the documented SDK. By default only its own request is affected.
     pub end_on_failure: bool,
@@ -34,7 +50,8 @@ impl Default for ConnectionOptions {
             outgoing_cap: 256 * 1024 * 1024,
             restart: RestartPolicy::default(),
             drain: DRAIN,
-            accept_batches: true,
+            batches: Batches::Accept,
+            dropped_responder: ResponderDropPolicy::Answer,
             end_on_failure: false,
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use greenroom_protocol::Batches;
 use greenroom_protocol::{Dialect, Frame, Outbound};
 
 /// One connection of the conductor.
@@ -45,16 +46,6 @@ impl ProxyDialect {
             Self::Modern => Some(Dialect::Modern),
         }
     }
-}
-
-/// Whether JSON arrays are taken apart or refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Batches {
-    /// Entries are routed one by one; their replies return as one array.
-    #[default]
-    Accept,
-    /// One `-32600` with `id: null` answers the whole array.
-    Reject,
 }
 
 /// Which components form the chain, and its switches.

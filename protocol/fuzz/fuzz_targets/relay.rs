@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use greenroom_protocol::batch::Batches;
+use greenroom_protocol::batch::OpenBatches;
 use greenroom_protocol::{Frame, FrameKind, Outbound, RawId, Successor, malformed_reply};
 
 libfuzzer_sys::fuzz_target!(|text: &[u8]| {
@@ -24,7 +24,7 @@ libfuzzer_sys::fuzz_target!(|text: &[u8]| {
             assert_eq!(back.text(), frame.text());
         }
         FrameKind::Batch => {
-            let mut batches = Batches::default();
+            let mut batches = OpenBatches::default();
             let split = batches.split(&frame);
             let mut reply = split.reply;
             for (entry, slot) in split.forward {

@@ -15,7 +15,7 @@ use Step::{Abandon, Dispatched, Settle, Slot as Take};
 
 /// Plays steps on one batch and returns what came out, with the step at which it came.
 fn play(entries: usize, steps: &[Step]) -> Vec<(usize, Vec<&'static str>)> {
-    let mut batches = Batches::default();
+    let mut batches = OpenBatches::default();
     let batch = batches.open(entries);
     let (mut slots, mut out) = (Vec::new(), Vec::new());
     for (index, step) in steps.iter().enumerate() {
@@ -82,7 +82,7 @@ fn the_array_comes_once_and_only_when_everything_is_settled_and_dispatched() {
 
 #[test]
 fn overlapping_batches_do_not_mix() {
-    let mut batches = Batches::default();
+    let mut batches = OpenBatches::default();
     let (first, second) = (batches.open(1), batches.open(1));
     let (a, b) = (batches.take_slot(first), batches.take_slot(second));
     assert_eq!(batches.dispatched(first), None);
@@ -133,7 +133,7 @@ fn entries_are_sorted_by_what_they_want() {
 
 #[test]
 fn a_relay_splits_a_batch_and_regroups_the_replies() {
-    let mut batches = Batches::default();
+    let mut batches = OpenBatches::default();
     let batch = frame(
         r#"[{"jsonrpc":"2.0","id":7,"method":"a"},5,{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":7,"method":"b"}]"#,
     );
@@ -159,7 +159,7 @@ fn a_relay_splits_a_batch_and_regroups_the_replies() {
 
 #[test]
 fn a_batch_that_wants_nothing_from_the_next_hop_is_answered_at_once() {
-    let mut batches = Batches::default();
+    let mut batches = OpenBatches::default();
     let batch = frame(r#"[{"jsonrpc":"2.0","method":"n"},5]"#);
     let split = batches.split(&batch);
     let array = frame(&text(split.reply.expect("only the malformed entry is answered")));

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use greenroom_protocol::batch::{BatchId, Batches, Slot};
+use greenroom_protocol::batch::{BatchId, OpenBatches, Slot};
 use greenroom_protocol::{Error, Outbound};
 use parking_lot::Mutex;
 
@@ -14,7 +14,7 @@ use super::shared::Shared;
 /// The collector of one batch's answers. Clones share it.
 #[derive(Clone)]
 pub(crate) struct BatchHandle {
-    answers: Arc<Mutex<Batches<Outbound>>>,
+    answers: Arc<Mutex<OpenBatches<Outbound>>>,
     batch: BatchId,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct BatchSlot {
 
 impl BatchHandle {
     pub(crate) fn new() -> Self {
-        let mut answers = Batches::default();
+        let mut answers = OpenBatches::default();
         // The entries are dispatched one after the other and their end is a step of its own, so
         // for the state machine they are one.
         let batch = answers.open(1);

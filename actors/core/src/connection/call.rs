@@ -9,6 +9,7 @@ use greenroom_protocol::{Error, Origin, Outbound, RawId, RequestId};
 
 use super::batch::BatchSlot;
 use super::shared::Shared;
+use crate::options::ResponderDropPolicy;
 use crate::request::CancelFlag;
 use crate::runtime::Permit;
 
@@ -87,6 +88,23 @@ impl CallState {
         }
     }
 
+    /// The right to answer was dropped.
+    fn dropped(self: &Arc<Self>, interrupted: bool) {
+        if self.answered.load(Ordering::Acquire) {
+            return;
+        }
+        let Some(shared) = self.connection.upgrade() else { return };
+        let silent = shared.dropped_responder == ResponderDropPolicy::Silent;
+        if silent && !interrupted && self.slot.is_none() {
+            if !self.answered.swap(true, Ordering::AcqRel) {
+                tracing::debug!(method = %self.method, "a request is left without an answer");
+                shared.close_call(self);
+            }
+            return;
+        }
+        let _ = self.answer(Err(self.dropped_answer(interrupted)));
+    }
+
     /// What a request gets whose right to answer was dropped (spec §9 decision 3).
     fn dropped_answer(&self, interrupted: bool) -> Error {
         if self.cancelled.is_set() {
@@ -145,7 +163,7 @@ impl Drop for OpenCall {
         if dispatching.is_err() {
             // The handler is long done: nobody else will answer. A kill, an abort or a panic drops
             // it just like forgetful code does; only a panic is told apart.
-            let _ = self.state.answer(Err(self.state.dropped_answer(std::thread::panicking())));
+            self.state.dropped(std::thread::panicking());
         }
     }
 }
@@ -175,13 +193,11 @@ impl DispatchGuard {
     pub(crate) fn finish(mut self, result: Result<(), Error>) {
         self.finished = true;
         let dropped = self.state.phase.swap(phase::HANDED_ON, Ordering::AcqRel) == phase::DROPPED;
-        let outcome = match result {
-            Err(error) => Err(error),
-            Ok(()) if dropped => Err(self.state.dropped_answer(false)),
-            Ok(()) => return,
-        };
-        if !self.state.answered.load(Ordering::Acquire) {
-            let _ = self.state.answer(outcome);
+        match result {
+            Err(_) if self.state.answered.load(Ordering::Acquire) => {}
+            Err(error) => drop(self.state.answer(Err(error))),
+            Ok(()) if dropped => self.state.dropped(false),
+            Ok(()) => {}
         }
     }
 }
@@ -193,8 +209,8 @@ impl Drop for DispatchGuard {
         }
         // The handler was cut off: by a panic, or because its actor was killed.
         let dropped = self.state.phase.swap(phase::HANDED_ON, Ordering::AcqRel) == phase::DROPPED;
-        if dropped && !self.state.answered.load(Ordering::Acquire) {
-            let _ = self.state.answer(Err(self.state.dropped_answer(true)));
+        if dropped {
+            self.state.dropped(true);
         }
     }
 }

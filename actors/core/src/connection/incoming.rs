@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use greenroom_protocol::{
-    Dialect, Error, Frame, FrameKind, Outbound, RawId, RemoteStyle, ReplyLimit, RequestId, Successor, method,
+    Batches, Dialect, Error, Frame, FrameKind, Outbound, RawId, RemoteStyle, ReplyLimit, RequestId, Successor, method,
 };
 use tokio::time::Instant;
 
@@ -26,15 +26,15 @@ pub(crate) struct Incoming {
     shared: Arc<Shared>,
     /// Whether the peer is a conductor: then messages come from two logical peers.
     two_peers: bool,
-    accept_batches: bool,
+    batches: Batches,
     refusals: ReplyLimit,
     started: Instant,
     noise: u64,
 }
 
 impl Incoming {
-    pub(crate) fn new(shared: Arc<Shared>, two_peers: bool, accept_batches: bool) -> Self {
-        Self { shared, two_peers, accept_batches, refusals: ReplyLimit::default(), started: Instant::now(), noise: 0 }
+    pub(crate) fn new(shared: Arc<Shared>, two_peers: bool, batches: Batches) -> Self {
+        Self { shared, two_peers, batches, refusals: ReplyLimit::default(), started: Instant::now(), noise: 0 }
     }
 
     fn frame(&mut self, frame: Frame, permit: Option<Permit>) {
@@ -42,10 +42,8 @@ impl Incoming {
             FrameKind::Request | FrameKind::Notification | FrameKind::Result | FrameKind::Error => {
                 self.message(frame, permit, None);
             }
-            FrameKind::Batch if self.accept_batches => self.batch(&frame, permit),
-            FrameKind::Batch => {
-                self.refuse(&Error::invalid_request().data("batches are not accepted on this connection"));
-            }
+            FrameKind::Batch if self.batches == Batches::Accept => self.batch(&frame, permit),
+            FrameKind::Batch => self.malformed(&frame.without_batch()),
             FrameKind::Malformed => self.malformed(&frame),
             FrameKind::Noise => self.noise(&frame),
         }

@@ -16,7 +16,7 @@ use tokio::time::Duration;
 use super::driver::Driver;
 use super::message::Wire;
 use super::outgoing::WireSink;
-use super::reader::{ChannelReader, Outlet, PortReader, Reader};
+use super::reader::{ChannelReader, Outlet, PortReader, Reader, for_link};
 use super::writer::{ChannelWriter, Writer};
 use crate::link::{Ends, Link};
 use crate::options::ConnectionOptions;
@@ -55,6 +55,7 @@ impl RawConnection {
     ) -> Result<Self, Error> {
         let link = link.open().await?;
         let max_frame = link.max_frame();
+        let outlet = for_link(link.batches, outlet);
         let mut assembly = Assembly { node: node.clone(), live: live.clone(), children: Vec::new(), options };
         let mut seats = RawSeats::default();
         let mut closing: Box<dyn Fn() + Send + Sync> = Box::new(|| {});

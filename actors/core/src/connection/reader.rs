@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use greenroom_protocol::{Channel, Error, Frame, Origin, TransportFrame};
+use greenroom_protocol::{Batches, Channel, Error, Frame, Origin, TransportFrame};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 use tokio::time::Duration;
@@ -41,6 +41,19 @@ pub fn outlet_to(mailbox: Mailbox<Inbound>) -> Outlet {
         // A closed mailbox belongs to a connection that is over.
         let _ = mailbox.send(item);
     })
+}
+
+/// The outlet of a link: where it refuses batches, they arrive as malformed frames.
+pub(crate) fn for_link(batches: Batches, outlet: Outlet) -> Outlet {
+    match batches {
+        Batches::Accept => outlet,
+        Batches::Reject => Arc::new(move |item| {
+            outlet(match item {
+                Inbound::Frame(frame, permit) => Inbound::Frame(frame.without_batch(), permit),
+                end @ Inbound::Eof(_) => end,
+            });
+        }),
+    }
 }
 
 /// The stage of a byte stream's reader.

@@ -24,7 +24,7 @@ use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
 use crate::handlers::AnyRegistry;
-use crate::options::ConnectionOptions;
+use crate::options::{ConnectionOptions, ResponderDropPolicy};
 use crate::request::Reply;
 use crate::runtime::{Credit, LiveCount, Mailbox, Node, Permit};
 use crate::termination::{Cause, ConnectionTermination};
@@ -93,6 +93,7 @@ pub(crate) struct Shared {
     pub(crate) dynamic: Arc<dyn AnyRegistry>,
     pub(crate) out_credit: Credit,
     pub(crate) out_cap: usize,
+    pub(crate) dropped_responder: ResponderDropPolicy,
     /// Where callbacks run that nobody may abort.
     runtime: Handle,
     next_id: AtomicI64,
@@ -132,6 +133,7 @@ impl Shared {
             dynamic,
             out_credit: Credit::new(options.outgoing_high_mark),
             out_cap: options.outgoing_cap,
+            dropped_responder: options.dropped_responder,
             runtime: Handle::current(),
             next_id: AtomicI64::new(0),
             dialect: AtomicU8::new(0),

@@ -15,7 +15,7 @@ use super::incoming::Incoming;
 use super::message::Wire;
 use super::outgoing::{OutgoingProtocol, WireSink};
 use super::pending::PendingReplies;
-use super::reader::{ChannelReader, Reader, outlet_to};
+use super::reader::{ChannelReader, Reader, for_link, outlet_to};
 use super::shared::Shared;
 use super::supervisor::{ConnectionSupervisor, End, Kit, Seats};
 use super::tasks::{TaskSet, Tasks};
@@ -135,7 +135,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         Ends::Bytes { reader, writer } => {
             incoming = Mailbox::new();
             let wire = Mailbox::new();
-            let outlet = outlet_to(incoming.clone());
+            let outlet = for_link(link.batches, outlet_to(incoming.clone()));
             let reader = Reader::new(reader, max_frame, link.tap.clone(), link.exit, credit, outlet);
             assembly.add("reader", reader, Mailbox::new());
             seats.writer = Some(assembly.add("writer", Writer::new(writer, link.tap), wire.clone()));
@@ -145,7 +145,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         Ends::Channel(channel) => {
             incoming = Mailbox::new();
             let wire = Mailbox::new();
-            let (reader, far) = ChannelReader::new(channel, outlet_to(incoming.clone()));
+            let (reader, far) = ChannelReader::new(channel, for_link(link.batches, outlet_to(incoming.clone())));
             assembly.add("reader", reader, Mailbox::new());
             seats.writer = Some(assembly.add("writer", ChannelWriter::new(far), wire.clone()));
             on_end = closing(incoming.clone(), wire.clone());
@@ -165,7 +165,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         Ends::Opening(_) => return Err(Error::internal_error().data("the link did not open")),
     }
     let two_peers = spec.counterpart.nature() == Nature::Conductor;
-    assembly.add("incoming", Incoming::new(shared.clone(), two_peers, options.accept_batches), incoming.clone());
+    assembly.add("incoming", Incoming::new(shared.clone(), two_peers, options.batches), incoming.clone());
     let dispatch =
         Dispatch::new(shared.clone(), spec.counterpart, spec.handlers, spec.plans, dynamic, spec.auto_finish, &options);
     assembly.add("dispatch", dispatch, shared.steps.clone());
