@@ -79,7 +79,7 @@ impl Incoming {
             }
         };
         let slot = batch.map(BatchHandle::reserve);
-        let state = CallState::new(id, raw_id, call.method(), slot, &self.shared);
+        let state = CallState::new(id, raw_id, &call, slot, &self.shared);
         self.shared.open_call(&state);
         self.step(Step::Request(call, OpenCall::new(state)));
     }

@@ -27,6 +27,7 @@ use crate::handlers::AnyRegistry;
 use crate::options::{ConnectionOptions, ResponderDropPolicy};
 use crate::request::Reply;
 use crate::runtime::{Credit, LiveCount, Mailbox, Node, Permit};
+use crate::session::{SessionItem, SessionTable};
 use crate::termination::{Cause, ConnectionTermination};
 
 /// Who waits for the answer to one of our requests.
@@ -91,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) live: LiveCount,
     /// The handlers that are added while the connection runs; a `Registry` of the peer's role.
     pub(crate) dynamic: Arc<dyn AnyRegistry>,
+    /// The open sessions of a client.
+    pub(crate) sessions: SessionTable,
     pub(crate) out_credit: Credit,
     pub(crate) out_cap: usize,
     pub(crate) dropped_responder: ResponderDropPolicy,
@@ -131,6 +134,7 @@ impl Shared {
             node,
             live: LiveCount::new(),
             dynamic,
+            sessions: SessionTable::new(options),
             out_credit: Credit::new(options.outgoing_high_mark),
             out_cap: options.outgoing_cap,
             dropped_responder: options.dropped_responder,
@@ -171,6 +175,20 @@ impl Shared {
         let call = self.open_calls.lock().get(id).cloned();
         if let Some(call) = call {
             call.cancelled.set();
+        }
+    }
+
+    /// A session's work is cancelled: its open permission requests are answered so, and its turn
+    /// gets a deadline.
+    pub(crate) fn cancel_session(&self, id: &str) {
+        let asked = |call: &&Arc<CallState>| call.permission_of() == Some(id);
+        let open: Vec<_> = self.open_calls.lock().values().filter(asked).cloned().collect();
+        for call in open {
+            call.cancelled.set();
+            let _ = call.answer(Ok(Bytes::from_static(br#"{"outcome":{"outcome":"cancelled"}}"#)));
+        }
+        if let Some(session) = self.sessions.find(id) {
+            let _ = session.tell(SessionItem::Cancel);
         }
     }
 
@@ -375,6 +393,7 @@ impl Shared {
         drop(self.steps.close());
         drop(self.outgoing.close());
         self.dynamic.close();
+        self.sessions.kill_all(&self.closed_error(), &self.runtime);
         self.incoming_closed.send_replace(true);
     }
 

@@ -187,6 +187,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         shared: shared.clone(),
         children: Children::new(assembly.children),
         seats,
+        restart: options.restart,
         tasks,
         pending,
         finish_driver,

@@ -17,7 +17,8 @@ use tokio::time::Duration;
 use super::pending::PendingItem;
 use super::shared::Shared;
 use super::tasks::TaskSet;
-use crate::runtime::{Children, Death, Live, Mailbox, Outcome, death_of};
+use crate::runtime::{Child, Children, Death, Live, Mailbox, Outcome, RestartPolicy, death_of};
+use crate::session::SessionsSupervisor;
 use crate::termination::{Cause, ConnectionTermination};
 
 /// How long an ending connection may take to write what it accepted, or to hear the end of its
@@ -38,6 +39,8 @@ pub(crate) enum ConnectionMessage {
     InputEnded(Option<Error>),
     /// The grace time is over.
     GraceOver,
+    /// There is a session, and perhaps nobody who supervises it.
+    SessionOpened,
 }
 
 #[cfg(feature = "cluster")]
@@ -56,6 +59,8 @@ pub(crate) struct Kit {
     pub(crate) shared: Arc<Shared>,
     pub(crate) children: Children,
     pub(crate) seats: Seats,
+    /// How often the supervisor of the sessions may die.
+    pub(crate) restart: RestartPolicy,
     pub(crate) tasks: TaskSet,
     pub(crate) pending: Mailbox<PendingItem>,
     pub(crate) finish_driver: Arc<Notify>,
@@ -84,6 +89,7 @@ pub(crate) struct Guard {
     input_ended: bool,
     sealed: bool,
     driver_ended: bool,
+    has_sessions: bool,
     /// Set once the connection ends in order for this reason.
     failing: Option<ConnectionTermination>,
     broken: Option<Error>,
@@ -107,6 +113,7 @@ impl Actor for ConnectionSupervisor {
             input_ended: false,
             sealed: false,
             driver_ended: false,
+            has_sessions: false,
             failing: None,
             broken: None,
             _live: live,
@@ -134,6 +141,7 @@ impl Actor for ConnectionSupervisor {
             ConnectionMessage::Fail(termination) => state.fail(termination, &me),
             ConnectionMessage::InputEnded(error) => state.input_ended(error, &me),
             ConnectionMessage::GraceOver => state.conclude(&me),
+            ConnectionMessage::SessionOpened => state.start_sessions(&me).await,
         }
         Ok(())
     }
@@ -174,6 +182,26 @@ impl Guard {
             }
             Some(Death::Ended(child, outcome)) => self.ended(child, outcome, me),
             Some(Death::GaveUp(child)) => self.gave_up(child, me),
+        }
+    }
+
+    /// Starts the supervisor of the sessions with the first of them.
+    async fn start_sessions(&mut self, me: &ActorRef<ConnectionMessage>) {
+        let Some(node) = self.kit.shared.sessions.node() else { return };
+        if self.has_sessions || self.result.is_some() {
+            return;
+        }
+        self.has_sessions = true;
+        let shared = self.kit.shared.clone();
+        let child = Child::new(node, self.kit.restart, move |supervisor| {
+            let sessions = SessionsSupervisor { connection: shared.clone() };
+            Box::pin(async move {
+                Actor::spawn_linked(None, sessions, (), supervisor).await.map(|(actor, _)| actor.get_cell())
+            })
+        });
+        if let Err(error) = self.kit.children.start(child, &me.get_cell()).await {
+            let error = Error::internal_error().data(format!("the sessions did not start: {error}"));
+            self.fail(ConnectionTermination::TransportError(error), me);
         }
     }
 

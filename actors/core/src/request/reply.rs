@@ -182,13 +182,7 @@ impl Reply {
                 method = %self.method,
                 "a handler waits for a response of its own connection; use on_receiving_result or spawn a task"
             );
-            return Poll::Ready(Err(Error::internal_error().with_origin(Origin::WouldDeadlock).data(
-                serde_json::json!({
-                    "reason": "would deadlock: a handler of this connection waits for a response that only it lets through",
-                    "method": &*self.method,
-                    "handling": Scope::subject(),
-                }),
-            )));
+            return Poll::Ready(Err(would_deadlock(&self.method)));
         }
         state.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -226,6 +220,15 @@ impl Drop for StepGuard {
             }
         }
     }
+}
+
+/// What a handler gets that waits for what only it could let through. Names both messages.
+pub(crate) fn would_deadlock(awaited: &str) -> Error {
+    Error::internal_error().with_origin(Origin::WouldDeadlock).data(serde_json::json!({
+        "reason": "would deadlock: a handler of this connection waits for a response that only it lets through",
+        "method": awaited,
+        "handling": Scope::subject(),
+    }))
 }
 
 fn dropped() -> Error {

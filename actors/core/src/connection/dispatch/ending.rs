@@ -24,10 +24,12 @@ impl<C: Role> Dispatch<C> {
     pub(super) async fn end_of_input(&mut self, end: EndOfInput) {
         let EndOfInput { error, exit } = end;
         self.give_up_parked().await;
-        self.shared.fail_pending(match &error {
+        let cause = match &error {
             Some(error) => Cause::Terminated(ConnectionTermination::TransportError(error.clone())),
             None => Cause::IncomingClosed(exit),
-        });
+        };
+        self.shared.fail_pending(cause.clone());
+        self.shared.sessions.end_all(&cause.to_error("session"));
         if !self.end.closed {
             let connection = self.connection();
             let closing = self.end.closing.get_or_insert_with(|| self.handlers.close(connection));
