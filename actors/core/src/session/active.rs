@@ -112,6 +112,9 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
     /// # Errors
     /// When the prompt cannot be written, or the session or the connection is over.
     pub fn send_prompt(&mut self, prompt: impl ToString) -> Result<()> {
+        if let Some(ended) = self.entry.queue().ended() {
+            return Err(ended);
+        }
         let content = vec![ContentBlock::Text(TextContent::new(prompt.to_string()))];
         let request = PromptRequest::new(self.session_id().clone(), content);
         let prepared = self.connection.prepare_request_to(Agent, request);

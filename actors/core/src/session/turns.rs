@@ -61,7 +61,7 @@ mod tests {
         let mut turns = Turns::default();
         turns.begin(1, "first");
         assert_eq!(turns.cancel(), [1]);
-        assert_eq!(turns.cancel(), [], "its deadline runs already");
+        assert!(turns.cancel().is_empty(), "its deadline runs already");
         assert!(turns.end(1));
         turns.begin(2, "second");
         assert_eq!(turns.overdue(1), None, "a late deadline of the first turn");
