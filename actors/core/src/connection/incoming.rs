@@ -121,9 +121,11 @@ impl Incoming {
             #[serde(deserialize_with = "serde::Deserialize::deserialize")]
             request_id: RequestId,
         }
-        match serde_json::from_str::<Params>(call.params_text()) {
-            Ok(params) => self.shared.cancel_call(&params.request_id),
-            Err(_) => tracing::warn!("a cancellation without a usable request id was ignored"),
+        // Serde would read an array as the struct, by position.
+        let object = Some(call.params_text()).filter(|params| params.starts_with('{'));
+        match object.map(serde_json::from_str::<Params>) {
+            Some(Ok(params)) => self.shared.cancel_call(&params.request_id),
+            Some(Err(_)) | None => tracing::warn!("a cancellation without a usable request id was ignored"),
         }
     }
 
