@@ -7,4 +7,7 @@
 mod cancelling;
 mod cancelling_inbound;
 mod cancelling_through;
+mod closing;
+mod ending;
+mod shutdown;
 mod support;

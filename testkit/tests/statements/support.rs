@@ -1,9 +1,15 @@
 //! What the statements have in common: messages as JSON, and endpoints over real byte streams.
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use greenroom::link::Link;
 use greenroom::{Agent, Client, ConnectTo, ConnectionTo, Result, UntypedMessage};
 use greenroom_testkit::scripted::{Local, pair};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, timeout};
 
@@ -142,4 +148,51 @@ impl LogReader {
     pub(crate) fn so_far(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.heard.try_recv().ok()).collect()
     }
+}
+
+// --- transports ------------------------------------------------------------------------------------
+
+/// A reader that breaks when it is told to.
+struct Breaking<R> {
+    input: R,
+    /// `None` when nobody is left to tell it.
+    broken: Option<oneshot::Receiver<()>>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Breaking<R> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if let Some(broken) = &mut self.broken
+            && let Poll::Ready(told) = Pin::new(broken).poll(cx)
+        {
+            self.broken = None;
+            if told.is_ok() {
+                return Poll::Ready(Err(io::Error::other("the cable was cut")));
+            }
+        }
+        Pin::new(&mut self.input).poll_read(cx, buf)
+    }
+}
+
+/// A reader without input and without an end.
+struct Silent;
+
+impl AsyncRead for Silent {
+    fn poll_read(self: Pin<&mut Self>, _cx: &mut Context<'_>, _buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+/// A link whose reading half breaks when the test wants it to, without input before that; its
+/// output goes nowhere.
+pub(crate) fn breakable() -> (Link, oneshot::Sender<()>) {
+    breakable_after(Silent, tokio::io::sink())
+}
+
+/// As [`breakable`], with an input and an output.
+pub(crate) fn breakable_after(
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> (Link, oneshot::Sender<()>) {
+    let (break_it, broken) = oneshot::channel();
+    (Link::bytes(Breaking { input, broken: Some(broken) }, output), break_it)
 }
