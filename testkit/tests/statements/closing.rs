@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use greenroom::{
-    Agent, BoxFuture, Client, ConnectionTo, Dispatch, Error, ErrorCode, Handled, INCOMING_TRANSPORT_CLOSED_REASON, Responder,
-    Result, UntypedMessage, is_incoming_transport_closed, on_receive_dispatch, on_receive_request,
+    Agent, BoxFuture, Client, ConnectionTo, Dispatch, Error, ErrorCode, Handled, INCOMING_TRANSPORT_CLOSED_REASON,
+    Responder, Result, UntypedMessage, is_incoming_transport_closed, on_receive_dispatch, on_receive_request,
 };
 use greenroom_testkit::scripted::pair;
 use parking_lot::Mutex;
@@ -191,7 +191,8 @@ async fn statement_43_close_callbacks_run_in_order_all_of_them_and_the_first_err
     peer.close().await;
     let error = soon(serving).await.expect("no panic").expect_err("callbacks failed");
     assert_eq!(error.data, Some(json!("b")));
-    let order: Vec<_> = ["a", "b", "c", "d", "e"].iter().flat_map(|n| [format!("{n} begins"), format!("{n} ends")]).collect();
+    let order: Vec<_> =
+        ["a", "b", "c", "d", "e"].iter().flat_map(|n| [format!("{n} begins"), format!("{n} ends")]).collect();
     assert_eq!(said.so_far(), order);
 }
 

@@ -82,9 +82,7 @@ async fn statement_63_every_connection_has_one_end_and_its_requests_name_it() {
         Result::<()>::Err(Error::invalid_params().data("mine"))
     });
     assert_eq!(soon(run).await.unwrap_err().data, Some(json!("mine")));
-    let is_expected = |end: &ConnectionTermination| {
-        matches!(end, ConnectionTermination::ForegroundError(error) if error.data == Some(json!("mine")))
-    };
+    let is_expected = |end: &ConnectionTermination| matches!(end, ConnectionTermination::ForegroundError(error) if error.data == Some(json!("mine")));
     told.await.expect("watched").expect(is_expected, "foreground_error").await;
 
     // The transport broke.
@@ -107,9 +105,7 @@ async fn statement_63_every_connection_has_one_end_and_its_requests_name_it() {
         Err(Error::invalid_params().data("mine"))
     });
     assert_eq!(soon(client.connect_with(link, forever)).await.unwrap_err().data, Some(json!("mine")));
-    let is_expected = |end: &ConnectionTermination| {
-        matches!(end, ConnectionTermination::HandlerError(error) if error.data == Some(json!("mine")))
-    };
+    let is_expected = |end: &ConnectionTermination| matches!(end, ConnectionTermination::HandlerError(error) if error.data == Some(json!("mine")));
     told.await.expect("watched").expect(is_expected, "handler_error").await;
 
     // The whole was dropped.

@@ -1,6 +1,8 @@
 //! Statements 49 to 51 and 62: the foreground is done.
 
-use greenroom::{Agent, Client, ConnectionTo, Error, UntypedMessage, is_connection_terminated, on_receive_notification};
+use greenroom::{
+    Agent, Client, ConnectionTo, Error, UntypedMessage, is_connection_terminated, on_receive_notification,
+};
 use greenroom_testkit::scripted::{Local, pair};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -184,7 +186,8 @@ async fn statement_51_escaped_handles_cannot_send_and_keep_nothing_alive() {
     soon(run).await.expect("no panic").expect("a clean end");
     refused().await;
     escaped.spawn(async { Ok(()) }).expect_err("over");
-    let callback = escaped.prepare_request(message("_late")).on_receiving_result(async |_: greenroom::Result<Value>| Ok(()));
+    let callback =
+        escaped.prepare_request(message("_late")).on_receiving_result(async |_: greenroom::Result<Value>| Ok(()));
     callback.expect_err("statement 77");
 }
 

@@ -202,6 +202,7 @@ impl Stage for Incoming {
     async fn run(&mut self, inbox: &mut Inbox<Inbound>) -> Flow {
         while let Some(item) = inbox.begin() {
             match item {
+                Inbound::Frame(..) if self.shared.is_draining() => drop(inbox.commit()),
                 Inbound::Frame(frame, permit) => {
                     let (frame, permit) = (frame.clone(), permit.take());
                     self.frame(frame, permit);
@@ -209,7 +210,10 @@ impl Stage for Incoming {
                 }
                 Inbound::Eof(end) => {
                     let end = end.clone();
-                    self.step(Step::Eof(end));
+                    // Without a dispatch loop that would work it off: this side is done already.
+                    if let Err(Step::Eof(end)) = self.shared.steps.send(Step::Eof(end)) {
+                        self.shared.input_ended(end.error);
+                    }
                     inbox.commit();
                     return Flow::Finished;
                 }

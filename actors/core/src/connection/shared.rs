@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, timeout};
 
 use super::call::{CallState, OpenCall};
+use super::drain::CloseCallbacks;
 use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
@@ -91,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) live: LiveCount,
     /// The handlers that are added while the connection runs; a `Registry` of the peer's role.
     pub(crate) dynamic: Arc<dyn AnyRegistry>,
+    /// What was read and is not worked off.
+    pub(crate) in_credit: Credit,
     pub(crate) out_credit: Credit,
     pub(crate) out_cap: usize,
     pub(crate) dropped_responder: ResponderDropPolicy,
@@ -98,7 +101,9 @@ pub(crate) struct Shared {
     runtime: Handle,
     next_id: AtomicI64,
     dialect: AtomicU8,
-    draining: AtomicBool,
+    /// Set once nothing new may begin.
+    pub(super) draining: AtomicBool,
+    pub(super) close_callbacks: CloseCallbacks,
     overflowed: AtomicBool,
 }
 
@@ -131,6 +136,7 @@ impl Shared {
             node,
             live: LiveCount::new(),
             dynamic,
+            in_credit: Credit::new(options.incoming_credit),
             out_credit: Credit::new(options.outgoing_high_mark),
             out_cap: options.outgoing_cap,
             dropped_responder: options.dropped_responder,
@@ -138,6 +144,7 @@ impl Shared {
             next_id: AtomicI64::new(0),
             dialect: AtomicU8::new(0),
             draining: AtomicBool::new(false),
+            close_callbacks: CloseCallbacks::default(),
             overflowed: AtomicBool::new(false),
         })
     }
@@ -335,17 +342,6 @@ impl Shared {
         if let Some(supervisor) = self.supervisor.get() {
             let _ = supervisor.cast(ConnectionMessage::Fail(termination));
         }
-    }
-
-    /// This side is done: what was published leaves, new messages are not dispatched.
-    pub(crate) fn finish(&self) {
-        self.draining.store(true, Ordering::Release);
-        self.seal();
-    }
-
-    /// Whether new messages are dispatched no more.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
     }
 
     /// Lets everything published so far leave, then closes the outgoing half.
