@@ -113,9 +113,10 @@ async fn statement_49_a_close_callback_underway_completes_before_the_output_is_s
 
 #[tokio::test(start_paused = true)]
 async fn statement_50_reading_goes_on_during_the_drain_and_its_errors_count() {
-    const FLOOD: usize = 3 << 20;
+    /// More than a connection reads ahead.
+    const FLOOD: usize = 1 << 20;
     let (log, mut said) = log();
-    let (mut peer, link) = pair(64);
+    let (mut peer, link) = pair(1024);
     let handling = log.clone();
     // A handler hangs as well: what is behind it is read and discarded all the same.
     let client = Client.builder().on_receive_notification(
@@ -131,7 +132,8 @@ async fn statement_50_reading_goes_on_during_the_drain_and_its_errors_count() {
     }));
     peer.send(&note("_first")).await;
     let line = format!("{}\n", note_with("_more", json!(["x".repeat(1000)])));
-    assert_eq!(peer.flood(line.as_bytes(), FLOOD).await, FLOOD, "this peer writes everything before it reads");
+    // This peer writes everything before it reads.
+    assert!(peer.flood(line.as_bytes(), FLOOD).await >= FLOOD);
     read_notes(&mut peer).await;
     soon(peer.expect_end()).await;
     soon(run).await.expect("no panic").expect("a clean end");
