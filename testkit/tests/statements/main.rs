@@ -4,10 +4,13 @@
 //! tests the ninth. Where a binding decision of the project overrides a promise, the test says so
 //! and shows what the decision says.
 
+mod adapter;
 mod cancelling;
 mod cancelling_inbound;
 mod cancelling_through;
 mod closing;
+mod drivers;
+mod driving;
 mod ending;
 mod shutdown;
 mod support;

@@ -182,6 +182,11 @@ impl AsyncRead for Silent {
     }
 }
 
+/// A reader without input that breaks when it is told to.
+pub(crate) fn breaking(broken: oneshot::Receiver<()>) -> impl AsyncRead + Send + Unpin + 'static {
+    Breaking { input: Silent, broken: Some(broken) }
+}
+
 /// A link whose reading half breaks when the test wants it to, without input before that; its
 /// output goes nowhere.
 pub(crate) fn breakable() -> (Link, oneshot::Sender<()>) {
