@@ -5,6 +5,7 @@
 //! and shows what the decision says.
 
 mod adapter;
+mod batches;
 mod cancelling;
 mod cancelling_inbound;
 mod cancelling_through;
@@ -12,5 +13,8 @@ mod closing;
 mod drivers;
 mod driving;
 mod ending;
+mod ordering;
+mod sending;
 mod shutdown;
 mod support;
+mod wire;
