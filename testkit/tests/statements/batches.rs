@@ -1,6 +1,8 @@
 //! Statements 85 and 86: JSON arrays of messages.
 
-use greenroom::{Agent, Client, ConnectTo, Error, Responder, UntypedMessage, on_receive_notification, on_receive_request};
+use greenroom::{
+    Agent, Client, ConnectTo, Error, Responder, UntypedMessage, on_receive_notification, on_receive_request,
+};
 use greenroom_testkit::scripted::Local;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -117,14 +119,11 @@ async fn statement_86_a_dropped_responder_in_a_batch_fails_its_place_and_a_handl
     let (log, _said) = log();
     let (agent, _held) = agent(log);
     let (mut peer, serving) = serve(agent);
-    peer.send(&json!([request(1, "_now"), request(2, "_drop"), request(3, "_drop_and_fail"), request(4, "_fail")])).await;
+    peer.send(&json!([request(1, "_now"), request(2, "_drop"), request(3, "_drop_and_fail"), request(4, "_fail")]))
+        .await;
     let code = |code: i32| json!(code);
-    let expected = [
-        (json!(1), Value::Null),
-        (json!(2), code(-32603)),
-        (json!(3), code(-32602)),
-        (json!(4), code(-32602)),
-    ];
+    let expected =
+        [(json!(1), Value::Null), (json!(2), code(-32603)), (json!(3), code(-32602)), (json!(4), code(-32602))];
     assert_eq!(codes(&mut peer).await, expected);
     finish(peer, serving).await;
 }

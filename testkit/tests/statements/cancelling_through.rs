@@ -3,7 +3,8 @@
 use std::future::{Ready, ready};
 
 use greenroom::{
-    Agent, Client, Conductor, ConnectTo, ConnectionTo, Proxy, Responder, Result, UntypedMessage, on_receive_request,
+    Agent, Client, Conductor, ConnectTo, ConnectionTo, Dispatch, DynConnectTo, Proxy, Responder, Result,
+    UntypedMessage, on_receive_notification, on_receive_request,
 };
 use greenroom_conductor::{ConductorImpl, ProxiesAndAgent, ProxyDialect, RunningChain};
 use greenroom_testkit::pass_through;
@@ -150,13 +151,31 @@ async fn statement_22_forwarding_never_tunnels_a_cancel() {
         soon(agent.expect(note("_marker"))).await;
         soon(client.expect(note("_marker"))).await;
     }
-    // A proxy alone, in both directions and both forms.
-    let (mut conductor, link) = pair(ROOM);
-    tokio::spawn(pass_through().connect_to(link));
-    conductor.send(&cancel(77)).await;
-    conductor.send(&wrapped(note(""), CANCEL, json!({ "requestId": 77 }))).await;
-    conductor.send(&note("_marker")).await;
-    conductor.expect(wrapped(note(""), "_marker", Value::Null)).await;
+    // A proxy alone, in both forms: what it does by itself, and with the method for it.
+    let by_hand = Proxy
+        .builder()
+        .on_receive_notification_from(
+            Client,
+            async |note: UntypedMessage, cx: ConnectionTo<Conductor>| {
+                cx.send_proxied_message_to(Agent, Dispatch::<UntypedMessage, _>::Notification(note))
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_notification_from(
+            Agent,
+            async |note: UntypedMessage, cx: ConnectionTo<Conductor>| {
+                cx.send_proxied_message_to(Client, Dispatch::<UntypedMessage, _>::Notification(note))
+            },
+            on_receive_notification!(),
+        );
+    for proxy in [DynConnectTo::<Conductor>::new(pass_through()), DynConnectTo::new(by_hand)] {
+        let (mut conductor, link) = pair(ROOM);
+        tokio::spawn(proxy.connect_to(link));
+        conductor.send(&cancel(77)).await;
+        conductor.send(&wrapped(note(""), CANCEL, json!({ "requestId": 77 }))).await;
+        conductor.send(&note("_marker")).await;
+        soon(conductor.expect(wrapped(note(""), "_marker", Value::Null))).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -148,6 +148,38 @@ async fn statement_64_a_broken_transport_is_an_error_of_the_future_that_drives_i
     assert!(error.to_string().contains("the cable was cut"), "{error}");
 }
 
+/// Runs a client whose ordered callback fails, or panics, and says what became of the connection.
+async fn failing_callback(end_on_failure: bool, panics: bool) -> Result<&'static str> {
+    let (mut peer, link) = pair(ROOM);
+    let builder = Client.builder();
+    let builder = if end_on_failure { builder.end_on_failure() } else { builder };
+    soon(builder.connect_with(link, async |cx: ConnectionTo<Agent>| {
+        cx.prepare_request(message("_ask")).on_receiving_result(async move |_: Result<Value>| {
+            if panics { panic!("expected by the test") } else { Err(Error::invalid_params().data("mine")) }
+        })?;
+        crate::support::answer(&mut peer, 1).await;
+        if end_on_failure {
+            return std::future::pending().await;
+        }
+        // The next answer is dispatched behind the callback.
+        let next = cx.send_request(message("_next"));
+        crate::support::answer(&mut peer, 2).await;
+        next.block_task().await.map(|_| "goes on")
+    }))
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn statement_65_a_failed_ordered_callback_ends_the_connection_where_that_is_wanted() {
+    // Where that is not chosen, a failure harms only itself.
+    for panics in [false, true] {
+        assert_eq!(failing_callback(false, panics).await.expect("it lives"), "goes on");
+    }
+    let error = failing_callback(true, false).await.expect_err("it ends");
+    assert_eq!((error.code, error.data), (ErrorCode::InvalidParams, Some(json!("mine"))));
+    failing_callback(true, true).await.expect_err("it ends");
+}
+
 #[tokio::test(start_paused = true)]
 async fn statement_66_a_failed_handler_answers_its_request_and_keeps_the_connection() {
     let agent = Agent

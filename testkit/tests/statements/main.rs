@@ -12,6 +12,7 @@ mod cancelling_through;
 mod closing;
 mod drivers;
 mod driving;
+mod dynamic;
 mod ending;
 mod ordering;
 mod sending;

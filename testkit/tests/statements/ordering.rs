@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use greenroom::{
-    Agent, Client, Conductor, ConnectionTo, Dispatch, HandleDispatchFrom, Handled, Proxy, Responder,
-    ResponseRouter, Result, UntypedMessage, on_receive_dispatch, on_receive_notification, on_receive_request,
+    Agent, Client, Conductor, ConnectionTo, Dispatch, HandleDispatchFrom, Handled, Proxy, Responder, ResponseRouter,
+    Result, UntypedMessage, on_receive_dispatch, on_receive_notification, on_receive_request,
 };
 use greenroom_testkit::scripted::{Local, pair};
 use parking_lot::Mutex;
@@ -70,10 +70,11 @@ impl HandleDispatchFrom<Conductor> for Takes {
 async fn statement_68_registered_handlers_then_dynamic_ones_then_the_role() {
     let (log, mut said) = log();
     let (mut conductor, link) = pair(ROOM);
-    let proxy = Proxy
-        .builder()
-        .with_handler(Takes("first", "_one", log.clone()))
-        .with_handler(Takes("second", "_two", log.clone()));
+    let proxy = Proxy.builder().with_handler(Takes("first", "_one", log.clone())).with_handler(Takes(
+        "second",
+        "_two",
+        log.clone(),
+    ));
     tokio::spawn(proxy.connect_with(link, async move |cx: ConnectionTo<Conductor>| {
         let _dynamic = [
             cx.add_dynamic_handler(Takes("third", "_three", log.clone()))?,

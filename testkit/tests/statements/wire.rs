@@ -237,7 +237,11 @@ impl JsonRpcResponse for Unwritable {
 #[tokio::test(start_paused = true)]
 async fn statement_92_a_response_that_cannot_be_written_is_an_internal_error_for_its_id() {
     let agent = Agent.builder().on_receive_request(
-        async |_: Ask, responder: Responder<Unwritable>, _cx| responder.respond(Unwritable),
+        async |_: Ask, responder: Responder<Unwritable>, _cx| {
+            let error = responder.respond(Unwritable).expect_err("the handler is told why");
+            assert_eq!(error.data, Some(json!("expected by the test")));
+            Ok(())
+        },
         on_receive_request!(),
     );
     let (mut peer, serving) = serve(agent);
