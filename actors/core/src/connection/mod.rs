@@ -3,6 +3,7 @@
 mod batch;
 mod call;
 mod dispatch;
+mod drain;
 mod driver;
 mod incoming;
 mod message;

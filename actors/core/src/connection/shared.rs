@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, timeout};
 
 use super::call::{CallState, OpenCall};
+use super::drain::CloseCallbacks;
 use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
@@ -94,6 +95,8 @@ pub(crate) struct Shared {
     pub(crate) dynamic: Arc<dyn AnyRegistry>,
     /// The open sessions of a client.
     pub(crate) sessions: SessionTable,
+    /// What was read and is not worked off.
+    pub(crate) in_credit: Credit,
     pub(crate) out_credit: Credit,
     pub(crate) out_cap: usize,
     pub(crate) dropped_responder: ResponderDropPolicy,
@@ -101,7 +104,9 @@ pub(crate) struct Shared {
     runtime: Handle,
     next_id: AtomicI64,
     dialect: AtomicU8,
-    draining: AtomicBool,
+    /// Set once nothing new may begin.
+    pub(super) draining: AtomicBool,
+    pub(super) close_callbacks: CloseCallbacks,
     overflowed: AtomicBool,
 }
 
@@ -135,6 +140,7 @@ impl Shared {
             live: LiveCount::new(),
             dynamic,
             sessions: SessionTable::new(options),
+            in_credit: Credit::new(options.incoming_credit),
             out_credit: Credit::new(options.outgoing_high_mark),
             out_cap: options.outgoing_cap,
             dropped_responder: options.dropped_responder,
@@ -142,6 +148,7 @@ impl Shared {
             next_id: AtomicI64::new(0),
             dialect: AtomicU8::new(0),
             draining: AtomicBool::new(false),
+            close_callbacks: CloseCallbacks::default(),
             overflowed: AtomicBool::new(false),
         })
     }
@@ -353,17 +360,6 @@ impl Shared {
         if let Some(supervisor) = self.supervisor.get() {
             let _ = supervisor.cast(ConnectionMessage::Fail(termination));
         }
-    }
-
-    /// This side is done: what was published leaves, new messages are not dispatched.
-    pub(crate) fn finish(&self) {
-        self.draining.store(true, Ordering::Release);
-        self.seal();
-    }
-
-    /// Whether new messages are dispatched no more.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
     }
 
     /// Lets everything published so far leave, then closes the outgoing half.

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use greenroom_protocol::{Error, Origin};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
+use super::driver::FinishDriver;
 use super::pending::PendingItem;
+use super::reader::StopInput;
 use super::shared::Shared;
 use super::tasks::TaskSet;
 use crate::runtime::{Child, Children, Death, Live, Mailbox, Outcome, RestartPolicy, death_of};
@@ -63,7 +65,9 @@ pub(crate) struct Kit {
     pub(crate) restart: RestartPolicy,
     pub(crate) tasks: TaskSet,
     pub(crate) pending: Mailbox<PendingItem>,
-    pub(crate) finish_driver: Arc<Notify>,
+    pub(crate) finish_driver: Arc<FinishDriver>,
+    /// Ends the input when the driver is done.
+    pub(crate) stop_input: StopInput,
     /// Closes what no other owner closes, for example the other tree's mailbox.
     pub(crate) on_end: Box<dyn Fn() + Send + Sync>,
     pub(crate) end: watch::Sender<End>,
@@ -213,20 +217,30 @@ impl Guard {
             Outcome::Finished if ends_output => {
                 self.sealed = true;
                 if seats.driver.is_some() && !self.driver_ended {
-                    self.kit.finish_driver.notify_one();
+                    // Without a foreground and without a failure, the peer is done, and its work is
+                    // waited for.
+                    if self.kit.auto_finish && self.failing.is_none() {
+                        self.kit.finish_driver.join();
+                    } else {
+                        self.kit.finish_driver.finish();
+                    }
                 } else {
                     self.conclude(me);
                 }
             }
             Outcome::Finished if is_driver => {
                 self.driver_ended = true;
+                (self.kit.stop_input)();
                 if self.sealed {
                     self.conclude(me);
                 }
             }
             Outcome::Finished => {}
             Outcome::Failed(error) => {
-                self.driver_ended |= is_driver;
+                if is_driver {
+                    self.driver_ended = true;
+                    (self.kit.stop_input)();
+                }
                 // How the driver ended (a process's exit status, say) explains a broken pipe.
                 if is_driver || self.broken.is_none() {
                     self.broken = Some(error);

@@ -3,7 +3,6 @@
 use greenroom_protocol::{BoxFuture, Error};
 use tokio::time::{Instant, timeout_at};
 
-use super::super::supervisor::ConnectionMessage;
 use super::Dispatch;
 use crate::port::EndOfInput;
 use crate::role::Role;
@@ -48,8 +47,6 @@ impl<C: Role> Dispatch<C> {
             }
             self.shared.seal();
         }
-        if let Some(supervisor) = self.shared.supervisor.get() {
-            let _ = supervisor.cast(ConnectionMessage::InputEnded(error));
-        }
+        self.shared.input_ended(error);
     }
 }
