@@ -6,7 +6,7 @@ use greenroom::{
 use greenroom_testkit::scripted::{Local, pair};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, sleep};
 
 use crate::support::*;
@@ -70,6 +70,18 @@ async fn statement_49_after_the_foreground_queued_output_leaves_and_nothing_new_
     soon(peer.expect_end()).await;
     assert_eq!(soon(run).await.expect("no panic").expect("its value"), "value");
     assert_eq!(said.so_far(), Vec::<String>::new(), "begun after the foreground");
+
+    // The foreground ends because of the end of the input, a moment before its callbacks begin.
+    let (log, mut said) = crate::support::log();
+    let (mut peer, link) = pair(ROOM);
+    let run = noting!(log).connect_with(link, async |cx: ConnectionTo<Agent>| {
+        let waiting = cx.send_request(message("_ask")).block_task();
+        peer.close().await;
+        waiting.await.expect_err("the input ended");
+        Ok(())
+    });
+    soon(run).await.expect("a clean end");
+    assert_eq!(said.so_far(), Vec::<String>::new(), "begun after the foreground");
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,22 +128,28 @@ async fn statement_50_reading_goes_on_during_the_drain_and_its_errors_count() {
     /// More than a connection reads ahead.
     const FLOOD: usize = 1 << 20;
     let (log, mut said) = log();
+    let (go, mut gone) = mpsc::unbounded_channel::<()>();
     let (mut peer, link) = pair(1024);
     let handling = log.clone();
-    // A handler hangs as well: what is behind it is read and discarded all the same.
+    // A handler hangs as well, and holds up all that was read: what is behind it is discarded.
     let client = Client.builder().on_receive_notification(
         async move |_: UntypedMessage, _cx: ConnectionTo<Agent>| {
             handling.say("handler");
-            std::future::pending::<greenroom::Result<()>>().await
+            gone.recv().await;
+            Ok(())
         },
         on_receive_notification!(),
     );
     let run = tokio::spawn(client.connect_with(link, async move |cx: ConnectionTo<Agent>| {
         said.expect("handler").await;
+        said.expect("handler").await;
         send_notes(&cx)
     }));
-    peer.send(&note("_first")).await;
-    let line = format!("{}\n", note_with("_more", json!(["x".repeat(1000)])));
+    let line = format!("{}\n", note_with("_more", json!(["x".repeat(10_000)])));
+    let read_ahead = peer.flood(line.as_bytes(), FLOOD).await;
+    assert!(read_ahead < FLOOD, "it is read no further while the handler hangs");
+    go.send(()).expect("a handler");
+    settled().await;
     // This peer writes everything before it reads.
     assert!(peer.flood(line.as_bytes(), FLOOD).await >= FLOOD);
     read_notes(&mut peer).await;
