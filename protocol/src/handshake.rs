@@ -100,6 +100,18 @@ impl Handshake {
         !waits_for_others || (self.phase == Phase::Ready && (!self.repeatable || !self.is_strict()))
     }
 
+    /// Whether nothing has to be asked except about messages that begin a handshake.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.is_settled() && self.answering.is_none() && self.asking.is_none()
+    }
+
+    /// Whether a request with this method begins a handshake.
+    #[must_use]
+    pub fn is_begun_by(method: &str) -> bool {
+        method == method::INITIALIZE || Dialect::of_initialize(method).is_some()
+    }
+
     /// The version that this endpoint speaks.
     fn version(&self) -> u16 {
         match self.endpoint {

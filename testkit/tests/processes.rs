@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use greenroom::runtime::RestartPolicy;
-use greenroom::schema::v1::{ContentBlock, NewSessionRequest, PromptRequest, StopReason, TextContent};
+use greenroom::schema::ProtocolVersion;
+use greenroom::schema::v1::{
+    ContentBlock, InitializeRequest, NewSessionRequest, PromptRequest, StopReason, TextContent,
+};
 use greenroom::{AcpAgent, Agent, Client, ConnectionOptions, ConnectionTo};
 use greenroom_testkit::chaos::{FaultKind, Monkey};
 
@@ -30,6 +33,7 @@ async fn a_child_process_survives_the_actors_around_it_and_is_gone_at_the_end() 
         .builder()
         .options(options)
         .connect_with(agent, async |cx: ConnectionTo<Agent>| {
+            cx.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
             let session = cx.send_request(NewSessionRequest::new("/")).block_task().await?.session_id;
             assert_eq!(children(), 1);
             let attack = Monkey::new(1).attack(vec![cx.tree()]);

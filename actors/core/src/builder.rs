@@ -3,7 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use greenroom_protocol::{Batches, BoxFuture, Channel, ConnectionDriver, JsonRpcNotification, JsonRpcRequest, Result};
+use greenroom_protocol::handshake::Endpoint;
+use greenroom_protocol::{
+    Batches, BoxFuture, Channel, ConnectionDriver, JsonRpcNotification, JsonRpcRequest, Result, method,
+};
 use ractor::ActorCell;
 
 use crate::close::{ChainClose, CloseFn, HandleConnectionClose, NullClose};
@@ -40,12 +43,33 @@ pub struct Builder<
     Context: ConnectionContext,
 {
     host: Host,
-    name: Option<String>,
     handler: Handler,
     runner: Runner,
     close: Close,
-    options: ConnectionOptions,
+    settings: Settings,
     _context: PhantomData<fn(Context)>,
+}
+
+/// What a builder is told beside its parts.
+#[derive(Default)]
+struct Settings {
+    name: Option<String>,
+    options: ConnectionOptions,
+    guard: Option<Guarded>,
+}
+
+/// Which handshake is guarded. What else the guard has to know is only known at the end.
+#[derive(Clone, Copy)]
+pub(crate) enum Guarded {
+    V1Client,
+    V1Agent,
+    V1Proxy,
+    #[cfg(feature = "unstable_protocol_v2")]
+    V2Client,
+    #[cfg(feature = "unstable_protocol_v2")]
+    V2Agent,
+    #[cfg(feature = "unstable_protocol_v2")]
+    V2Proxy,
 }
 
 impl<Host: Role> Builder<Host> {
@@ -58,15 +82,7 @@ impl<Host: Role> Builder<Host> {
 impl<Host: Role, Handler: HandleDispatchFrom<Host::Counterpart>> Builder<Host, Handler> {
     /// An endpoint with one handler for everything.
     pub fn new_with(host: Host, handler: Handler) -> Self {
-        Self {
-            host,
-            name: None,
-            handler,
-            runner: NullRun,
-            close: NullClose,
-            options: ConnectionOptions::default(),
-            _context: PhantomData,
-        }
+        Self { host, handler, runner: NullRun, close: NullClose, settings: Settings::default(), _context: PhantomData }
     }
 }
 
@@ -81,14 +97,14 @@ where
     /// Names the endpoint in logs.
     #[must_use]
     pub fn name(mut self, name: impl ToString) -> Self {
-        self.name = Some(name.to_string());
+        self.settings.name = Some(name.to_string());
         self
     }
 
     /// Sets limits and policies.
     #[must_use]
     pub fn options(mut self, options: ConnectionOptions) -> Self {
-        self.options = options;
+        self.settings.options = options;
         self
     }
 
@@ -97,14 +113,40 @@ where
     /// affected.
     #[must_use]
     pub fn end_on_failure(mut self) -> Self {
-        self.options.end_on_failure = true;
+        self.settings.options.end_on_failure = true;
         self
     }
 
     /// Whether JSON arrays are taken apart (the default) or refused with one `-32600`.
     #[must_use]
     pub fn batches(mut self, batches: Batches) -> Self {
-        self.options.batches = batches;
+        self.settings.options.batches = batches;
+        self
+    }
+
+    /// Lets every message pass before the handshake, and every version: for endpoints that do all of
+    /// that themselves.
+    #[must_use]
+    pub fn without_acp_version_guard(mut self) -> Self {
+        self.settings.guard = None;
+        self
+    }
+
+    /// The same builder before it has callbacks, for another kind of handle.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub(crate) fn in_context<Other: ConnectionContext>(self) -> Builder<Host, Handler, Runner, Close, Other> {
+        Builder {
+            host: self.host,
+            handler: self.handler,
+            runner: self.runner,
+            close: self.close,
+            settings: self.settings,
+            _context: PhantomData,
+        }
+    }
+
+    pub(crate) fn guarded(mut self, guard: Guarded) -> Self {
+        self.settings.guard = Some(guard);
         self
     }
 
@@ -121,11 +163,10 @@ where
         push(&mut handlers);
         Builder {
             host: self.host,
-            name: self.name,
             handler: into(handlers),
             runner: self.runner,
             close: self.close,
-            options: self.options,
+            settings: self.settings,
             _context: PhantomData,
         }
     }
@@ -319,11 +360,10 @@ where
         handlers.extend(other.handler.into_handlers());
         Builder {
             host: self.host,
-            name: self.name,
             handler: handlers,
             runner: ChainRun::new(self.runner, other.runner),
             close: ChainClose { first: self.close, second: other.close },
-            options: self.options,
+            settings: self.settings,
             _context: PhantomData,
         }
     }
@@ -338,11 +378,10 @@ where
     {
         Builder {
             host: self.host,
-            name: self.name,
             handler: self.handler,
             runner: ChainRun::new(self.runner, runner),
             close: self.close,
-            options: self.options,
+            settings: self.settings,
             _context: PhantomData,
         }
     }
@@ -359,11 +398,10 @@ where
         let runner = SpawnedRun::<F, Context> { run, _context: PhantomData };
         Builder {
             host: self.host,
-            name: self.name,
             handler: self.handler,
             runner: ChainRun::new(self.runner, runner),
             close: self.close,
-            options: self.options,
+            settings: self.settings,
             _context: PhantomData,
         }
     }
@@ -381,11 +419,10 @@ where
         let second = CloseFn::<F, Context> { close, _context: PhantomData };
         Builder {
             host: self.host,
-            name: self.name,
             handler: self.handler,
             runner: self.runner,
             close: ChainClose { first: self.close, second },
-            options: self.options,
+            settings: self.settings,
             _context: PhantomData,
         }
     }
@@ -436,11 +473,13 @@ where
         let plans = Plans::new(handlers.interests());
         let (hosted, handle) = HandlerHost::new(handlers, self.close);
         let spec = Spec {
-            name: self.name.unwrap_or_else(|| format!("{:?}", self.host)),
+            name: self.settings.name.unwrap_or_else(|| format!("{:?}", self.host)),
             counterpart: self.host.counterpart(),
             handlers: HandlerPort::Hosted(handle),
+            guard: guard(self.settings.guard, self.settings.options, &plans),
+            parks: Context::PARKS,
             plans,
-            options: self.options,
+            options: self.settings.options,
             auto_finish,
         };
         Ready::new(Prepared::new(spec), self.host.counterpart(), hosted, self.runner)
@@ -468,14 +507,16 @@ where
         let plans = Plans::new(handlers.interests());
         let close = self.close;
         let spec = Spec {
-            name: self.name.unwrap_or_else(|| format!("{:?}", self.host)),
+            name: self.settings.name.unwrap_or_else(|| format!("{:?}", self.host)),
             counterpart: counterpart.clone(),
             handlers: HandlerPort::Inline {
                 handlers,
                 close: Some(Box::new(move |connection| Box::pin(close.handle_connection_close(connection)))),
             },
+            guard: guard(self.settings.guard, self.settings.options, &plans),
+            parks: Context::PARKS,
             plans,
-            options: self.options,
+            options: self.settings.options,
             auto_finish: true,
         };
         let started = Prepared::new(spec).open(transport.into_link(), Some(supervisor)).await?;
@@ -491,6 +532,21 @@ where
         let _ = connection.connection().shared().tasks.send(TaskItem::Spawn(beside));
         Ok(connection)
     }
+}
+
+/// The guard, now that handlers and options are known.
+fn guard(guarded: Option<Guarded>, options: ConnectionOptions, plans: &Plans) -> Option<Endpoint> {
+    Some(match guarded? {
+        Guarded::V1Client => Endpoint::V1Client,
+        Guarded::V1Agent => Endpoint::V1Agent { guarded: plans.has_typed_request(method::INITIALIZE) },
+        Guarded::V1Proxy => Endpoint::V1Proxy(options.proxy_versions),
+        #[cfg(feature = "unstable_protocol_v2")]
+        Guarded::V2Client => Endpoint::V2Client,
+        #[cfg(feature = "unstable_protocol_v2")]
+        Guarded::V2Agent => Endpoint::V2Agent,
+        #[cfg(feature = "unstable_protocol_v2")]
+        Guarded::V2Proxy => Endpoint::V2Proxy(options.proxy_versions),
+    })
 }
 
 impl<Host, Handler, Runner, Close, Context> ConnectTo<Host::Counterpart>
@@ -525,6 +581,6 @@ where
     Context: ConnectionContext,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("host", &self.host).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Builder").field("host", &self.host).field("name", &self.settings.name).finish_non_exhaustive()
     }
 }

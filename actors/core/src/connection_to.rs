@@ -68,7 +68,17 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         Counterpart: HasPeer<Peer>,
     {
         let to = self.counterpart.remote_style(peer);
-        let reply = Reply::new(self.shared.allocate_id(), request.method(), to);
+        self.prepare(request, to, false)
+    }
+
+    /// `lower`: the answer to an initialize may select a lower version.
+    pub(crate) fn prepare<Req: JsonRpcRequest>(
+        &self,
+        request: Req,
+        to: RemoteStyle,
+        lower: bool,
+    ) -> PreparedRequest<Req::Response> {
+        let reply = Reply::new(self.shared.allocate_id(), request.method(), to, lower);
         let params = request.params_text().map(Bytes::from);
         let decode = Decode::Direct(<Req::Response as JsonRpcResponse>::from_text);
         PreparedRequest::new(reply, self.shared.clone(), decode, params)
@@ -355,7 +365,7 @@ fn is_cancellation(notification: &impl JsonRpcNotification) -> Result<bool> {
     Ok(inner == Some(method::CANCEL_REQUEST))
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -363,6 +373,11 @@ mod sealed {
 pub trait ConnectionContext: sealed::Sealed + Send + Sync + 'static {
     /// The handle.
     type Connection<Counterpart: Role>: Clone + Send + Sync + 'static;
+
+    /// Whether notifications of sessions wait for a handler that is not there yet: a rule of
+    /// protocol version 1.
+    #[doc(hidden)]
+    const PARKS: bool;
 
     /// The handle of a raw connection.
     #[doc(hidden)]
@@ -377,6 +392,8 @@ impl sealed::Sealed for RawConnectionContext {}
 
 impl ConnectionContext for RawConnectionContext {
     type Connection<Counterpart: Role> = ConnectionTo<Counterpart>;
+
+    const PARKS: bool = true;
 
     fn of<Counterpart: Role>(connection: ConnectionTo<Counterpart>) -> ConnectionTo<Counterpart> {
         connection

@@ -28,9 +28,12 @@ mod responder;
 mod run;
 mod session;
 mod termination;
+#[cfg(feature = "unstable_protocol_v2")]
+mod v2;
 
 #[doc(hidden)]
 pub use greenroom_protocol::__private;
+pub use greenroom_protocol::handshake::ProxyVersions;
 pub use greenroom_protocol::schema;
 pub use greenroom_protocol::{
     Batches, BoxFuture, CONNECTION_TERMINATED_REASON, Channel, ConnectionDriver, Error, ErrorCode,
@@ -55,8 +58,17 @@ pub use responder::{Responder, ResponseRouter};
 pub use role::acp::{Agent, Client, Conductor, Proxy};
 pub use role::{HasPeer, RemoteStyle, Role, RoleId, UntypedRole};
 pub use run::{ChainRun, NullRun, RunWithConnectionTo};
+#[cfg(all(feature = "unstable_protocol_v2", feature = "unstable_session_fork"))]
+pub use session::V2ForkSessionBuilder;
 pub use session::{
     ActiveSession, Blocking, NonBlocking, RestoreSessionBuilder, RestoredSession, SessionBlockState, SessionBuilder,
     SessionMessage,
 };
+#[cfg(feature = "unstable_protocol_v2")]
+pub use session::{OpenedV2Session, V2ResumeSessionBuilder, V2Session, V2SessionBuilder};
 pub use termination::ConnectionTermination;
+#[cfg(feature = "unstable_protocol_v2")]
+pub use v2::{
+    InitializationVersionMismatch, InitializeOutcome, SelectedInitializeResponse, V2Builder, V2ConnectionContext,
+    V2ConnectionTo,
+};

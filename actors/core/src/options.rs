@@ -1,6 +1,7 @@
 //! What can be configured about a connection.
 
 use greenroom_protocol::Batches;
+use greenroom_protocol::handshake::ProxyVersions;
 use tokio::time::Duration;
 
 use crate::connection::DRAIN;
@@ -40,6 +41,8 @@ pub struct ConnectionOptions {
     pub cancel_deadline: Duration,
     /// Whether JSON arrays are taken apart (the default) or refused as a whole.
     pub batches: Batches,
+    /// What a proxy does about a protocol version that is not its own.
+    pub proxy_versions: ProxyVersions,
     /// What a request gets whose responder was dropped.
     pub dropped_responder: ResponderDropPolicy,
     /// Whether a spawned task or an ordered response callback that fails ends the connection, as
@@ -58,6 +61,7 @@ impl Default for ConnectionOptions {
             session_cap: 16 * 1024 * 1024,
             cancel_deadline: Duration::from_secs(30),
             batches: Batches::Accept,
+            proxy_versions: ProxyVersions::ByDialect,
             dropped_responder: ResponderDropPolicy::Answer,
             end_on_failure: false,
         }

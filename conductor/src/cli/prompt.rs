@@ -114,11 +114,7 @@ fn agent(arguments: &PromptArguments) -> Result<DynConnectTo<Client>> {
 async fn converse(cx: &ConnectionTo<Agent>, text: String, limit: Duration) -> Result<StopReason, Failed> {
     let at = |stage| move |error| Failed { stage, error };
     let initialize = cx.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task();
-    let version = within(limit, initialize).await.map_err(at("initialize"))?.protocol_version;
-    if version != ProtocolVersion::V1 {
-        let text = format!("the agent speaks protocol version {version}, this program speaks version 1");
-        return Err(at("initialize")(Error::new(-32603, text)));
-    }
+    within(limit, initialize).await.map_err(at("initialize"))?;
     let folder = std::env::current_dir().map_err(|error| at("session/new")(Error::into_internal_error(error)))?;
     let session = cx.send_request(NewSessionRequest::new(folder)).block_task();
     let session = within(limit, session).await.map_err(at("session/new"))?;

@@ -98,7 +98,7 @@ fn an_agent_of_another_protocol_version_is_refused() {
     let output = greenroom(&["prompt", "--agent", &format!("sh -c '{script}'"), "hi"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("initialize") && said.contains("version 99"), "{said}");
+    assert!(said.contains("initialize") && said.contains("selected 99"), "{said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 
 use greenroom::{
-    Agent, Client, Conductor, ConnectTo, ConnectionTo, Dispatch, DynConnectTo, Proxy, Responder, Result,
+    Agent, Client, Conductor, ConnectTo, ConnectionTo, Dispatch, DynConnectTo, Handled, Proxy, Responder, Result,
     UntypedMessage, on_receive_notification, on_receive_request,
 };
 use greenroom_conductor::{ConductorImpl, ProxiesAndAgent, ProxyDialect, RunningChain};
@@ -208,8 +208,19 @@ async fn statement_24_the_cancel_of_a_wrapped_request_is_wrapped_in_the_older_di
     // Newer peers send it plain (spec §1 and §3.4 X2, X3): each hop gets the form that its dialect
     // has, and both forms are understood.
     for (dialect, envelope) in [("_proxy", "_proxy/successor"), ("proxy", "proxy/successor")] {
-        let (mut conductor, go) = below_conductor(Forwarding::Prepared);
-        drop(go);
+        let (mut conductor, link) = pair(ROOM);
+        let proxy = Proxy.builder().on_receive_request_from(
+            Client,
+            async |request: UntypedMessage, responder: Responder<Value>, cx: ConnectionTo<Conductor>| {
+                if request.method != "_ask" {
+                    return Ok(Handled::No { message: (request, responder), retry: false });
+                }
+                cx.prepare_request_to(Agent, request).forward_response_to(responder)?;
+                Ok(Handled::Yes)
+            },
+            on_receive_request!(),
+        );
+        tokio::spawn(proxy.connect_to(link));
         // The first thing that the peer says in a dialect decides.
         let mut hello = request_with(1, &format!("{dialect}/initialize"), version());
         conductor.send(&hello).await;

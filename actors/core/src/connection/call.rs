@@ -91,6 +91,10 @@ impl CallState {
         }
         let Some(shared) = self.connection.upgrade() else { return Err(gone()) };
         shared.close_call(self);
+        let outcome = match &shared.guard {
+            Some(guard) => guard.answer(&self.id, outcome),
+            None => outcome,
+        };
         let message = match outcome {
             Ok(result) => Outbound::result(&self.raw_id, result),
             Err(error) => Outbound::error(&self.raw_id, error.to_wire().get().as_bytes().to_vec().into()),

@@ -22,10 +22,10 @@ use tokio::time::Duration;
 use super::call::DispatchGuard;
 use super::message::Step;
 use super::shared::{Shared, Waiter};
+use super::start::Spec;
 use crate::connection_to::ConnectionTo;
 use crate::dispatch::Handled;
 use crate::handlers::{Called, Delivery, HandlerPort, Offered, Parked, Plans, Registry, Verdict, gone};
-use crate::options::ConnectionOptions;
 use crate::request::{Reply, StepGuard};
 use crate::role::Role;
 use crate::runtime::{Flow, Inbox, Permit, Scoped, Stage};
@@ -42,6 +42,8 @@ pub(crate) struct Dispatch<C: Role> {
     dynamic: Arc<Registry<C>>,
     /// Whether the end of the input ends the connection (nobody works in the foreground).
     auto_finish: bool,
+    /// Whether notifications of sessions wait for a handler that is not there yet.
+    parks: bool,
     /// How long accepted requests may take after the end of the input.
     drain: Duration,
     /// Whether an ordered callback that fails ends the connection.
@@ -96,24 +98,17 @@ impl Subject {
 }
 
 impl<C: Role> Dispatch<C> {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        counterpart: C,
-        handlers: HandlerPort<C>,
-        plans: Plans,
-        dynamic: Arc<Registry<C>>,
-        auto_finish: bool,
-        options: &ConnectionOptions,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, spec: Spec<C>, dynamic: Arc<Registry<C>>) -> Self {
         Self {
             shared,
-            counterpart,
-            handlers,
-            plans,
+            counterpart: spec.counterpart,
+            handlers: spec.handlers,
+            plans: spec.plans,
             dynamic,
-            auto_finish,
-            drain: options.drain,
-            end_on_failure: options.end_on_failure,
+            auto_finish: spec.auto_finish,
+            parks: spec.parks,
+            drain: spec.options.drain,
+            end_on_failure: spec.options.end_on_failure,
             at_work: None,
             callback: None,
             parked: Parked::default(),

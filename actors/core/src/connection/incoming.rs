@@ -67,7 +67,8 @@ impl Incoming {
     fn request(&mut self, frame: Frame, permit: Option<Permit>, batch: Option<&BatchHandle>) {
         // The frame is a valid request, so both are there.
         let (Some(id), Some(raw_id)) = (frame.request_id(), frame.raw_id()) else { return };
-        let call = match self.unwrap(frame, permit) {
+        let admitted = self.unwrap(frame, permit).and_then(|call| self.admit(call, &id));
+        let call = match admitted {
             Ok(call) => call,
             Err(error) => {
                 let answer = Outbound::error(&raw_id, error.to_wire().get().as_bytes().to_vec().into());
@@ -84,8 +85,20 @@ impl Incoming {
         self.step(Step::Request(call, OpenCall::new(state)));
     }
 
+    /// Asks the guard of the handshake about a request.
+    fn admit(&self, call: InboundCall, id: &RequestId) -> Result<InboundCall, Error> {
+        let Some(guard) = &self.shared.guard else { return Ok(call) };
+        Ok(match guard.receive_request(call.method(), call.peer, id, &call.params_bytes())? {
+            None => call,
+            Some(params) => call.with_params(&params),
+        })
+    }
+
     fn notification(&mut self, frame: Frame, permit: Option<Permit>) {
         match self.unwrap(frame, permit) {
+            Ok(call) if self.shared.guard.as_ref().is_some_and(|guard| !guard.receive_notification(call.method())) => {
+                tracing::debug!(method = call.method(), "a notification before the handshake was ignored");
+            }
             Ok(call) => {
                 if call.method() == method::CANCEL_REQUEST {
                     self.mark_cancelled(&call);
@@ -132,7 +145,13 @@ impl Incoming {
     fn response(&mut self, frame: &Frame, outcome: Result<Bytes, Error>, permit: Option<Permit>) {
         // Our ids are integers; anything else answers no request of ours.
         match frame.raw_id() {
-            Some(RawId::Int(id)) => self.step(Step::Response(id, outcome, permit)),
+            Some(RawId::Int(id)) => {
+                let outcome = match &self.shared.guard {
+                    Some(guard) => guard.receive_answer(id, outcome),
+                    None => outcome,
+                };
+                self.step(Step::Response(id, outcome, permit));
+            }
             _ => tracing::debug!("a response to an unknown request was ignored"),
         }
     }

@@ -50,6 +50,11 @@ impl InboundCall {
         }
     }
 
+    /// The same call with other params.
+    pub(crate) fn with_params(self, params: &[u8]) -> Self {
+        Self::plain(Frame::notification(self.method(), params), self.peer, self.permit)
+    }
+
     /// The logical method as JSON text, with quotes.
     pub(crate) fn method_json(&self) -> Bytes {
         self.frame.share(self.inner_method.unwrap_or(self.frame.envelope().method))
@@ -95,6 +100,16 @@ pub(crate) enum MethodText {
     Name(Cow<'static, str>),
     /// JSON text with quotes, from a frame that is passed on.
     Json(Bytes),
+}
+
+impl MethodText {
+    /// The name, if its spelling has no escape.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Json(text) => std::str::from_utf8(text).unwrap_or_default().trim_matches('"'),
+        }
+    }
 }
 
 /// What the outgoing protocol turns into wire messages, in publication order.

@@ -5,6 +5,7 @@ mod call;
 mod dispatch;
 mod drain;
 mod driver;
+mod guard;
 mod incoming;
 mod message;
 mod outgoing;

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use greenroom_protocol::handshake::Endpoint;
 use greenroom_protocol::pending::{Pending, Refused};
 use greenroom_protocol::{Dialect, Error, Origin, Outbound, RemoteStyle, RequestId, method};
 use parking_lot::Mutex;
@@ -21,6 +22,7 @@ use tokio::time::{Duration, timeout};
 
 use super::call::{CallState, OpenCall};
 use super::drain::CloseCallbacks;
+use super::guard::Guard;
 use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
@@ -93,6 +95,8 @@ pub(crate) struct Shared {
     pub(crate) live: LiveCount,
     /// The handlers that are added while the connection runs; a `Registry` of the peer's role.
     pub(crate) dynamic: Arc<dyn AnyRegistry>,
+    /// What may pass before the handshake, and which version it selects.
+    pub(crate) guard: Option<Guard>,
     /// The open sessions of a client.
     pub(crate) sessions: SessionTable,
     /// What was read and is not worked off.
@@ -122,6 +126,7 @@ impl Shared {
         node: Arc<Node>,
         id: u64,
         options: &ConnectionOptions,
+        guard: Option<Endpoint>,
         dynamic: Arc<dyn AnyRegistry>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -139,6 +144,7 @@ impl Shared {
             node,
             live: LiveCount::new(),
             dynamic,
+            guard: guard.map(Guard::new),
             sessions: SessionTable::new(options),
             in_credit: Credit::new(options.incoming_credit),
             out_credit: Credit::new(options.outgoing_high_mark),
@@ -228,6 +234,30 @@ impl Shared {
         waiter: Waiter,
         permit: Option<Permit>,
     ) -> Result<(), (Waiter, Error)> {
+        let mut params = params;
+        if let Some(guard) = &self.guard {
+            let lower = matches!(&waiter, Waiter::Reply(reply) if reply.takes_lower_version());
+            match guard.send_request(method.name(), to, id, &params, lower) {
+                Ok(changed) => params = changed.unwrap_or(params),
+                Err(error) => return Err((waiter, error)),
+            }
+        }
+        let sent = self.register_and_publish(id, method, params, to, waiter, permit);
+        if let (Err(_), Some(guard)) = (&sent, &self.guard) {
+            guard.unsent(id);
+        }
+        sent
+    }
+
+    fn register_and_publish(
+        &self,
+        id: i64,
+        method: MethodText,
+        params: Bytes,
+        to: RemoteStyle,
+        waiter: Waiter,
+        permit: Option<Permit>,
+    ) -> Result<(), (Waiter, Error)> {
         if let Err(refused) = self.pending.lock().insert(id, waiter) {
             return Err(match refused {
                 Refused::Closed(waiter, cause) => (waiter, cause.to_error(&method.to_string())),
@@ -254,6 +284,9 @@ impl Shared {
         to: RemoteStyle,
         permit: Option<Permit>,
     ) -> Result<(), Error> {
+        if let Some(guard) = &self.guard {
+            guard.send_notification(method.name())?;
+        }
         let permit = permit.or_else(|| Some(self.out_permit(params.len())));
         self.publish(Outgoing::Call { id: None, method, params, to, permit })
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_protocol::Error;
+use greenroom_protocol::handshake::Endpoint;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorCell};
 use tokio::sync::watch;
@@ -39,6 +40,10 @@ pub(crate) struct Spec<C: Role> {
     pub(crate) options: ConnectionOptions,
     /// Whether the end of the input ends the connection.
     pub(crate) auto_finish: bool,
+    /// The handshake that is guarded, if any.
+    pub(crate) guard: Option<Endpoint>,
+    /// Whether notifications of sessions wait for a handler that is not there yet.
+    pub(crate) parks: bool,
 }
 
 /// A connection that runs.
@@ -94,7 +99,7 @@ impl<C: Role> Prepared<C> {
         let id = Shared::next_connection();
         let node = Node::root(format!("connection-{id}"), "connection");
         let dynamic = Arc::new(Registry::<C>::default());
-        let shared = Shared::new(spec.name.clone(), node.clone(), id, &spec.options, dynamic.clone());
+        let shared = Shared::new(spec.name.clone(), node.clone(), id, &spec.options, spec.guard, dynamic.clone());
         Self { spec, node, dynamic, shared: Unopened(Some(shared)) }
     }
 
@@ -122,6 +127,8 @@ impl<C: Role> Prepared<C> {
 /// Starts the tree of a connection whose link is open.
 async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<ActorCell>) -> Result<Started, Error> {
     let Prepared { spec, node, dynamic, shared: mut unopened } = prepared;
+    let auto_finish = spec.auto_finish;
+    let two_peers = spec.counterpart.nature() == Nature::Conductor;
     let Some(shared) = unopened.0.clone() else { return Err(gone()) };
     let max_frame = link.max_frame();
     let options = spec.options;
@@ -168,10 +175,8 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         // `Link::open` returned: it is open.
         Ends::Opening(_) => return Err(Error::internal_error().data("the link did not open")),
     }
-    let two_peers = spec.counterpart.nature() == Nature::Conductor;
     assembly.add("incoming", Incoming::new(shared.clone(), two_peers, options.batches), incoming.clone());
-    let dispatch =
-        Dispatch::new(shared.clone(), spec.counterpart, spec.handlers, spec.plans, dynamic, spec.auto_finish, &options);
+    let dispatch = Dispatch::new(shared.clone(), spec, dynamic);
     assembly.add("dispatch", dispatch, shared.steps.clone());
     seats.outgoing = assembly.add("outgoing", OutgoingProtocol::new(shared.clone(), sink), shared.outgoing.clone());
     let pending = Mailbox::new();
@@ -198,7 +203,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         stop_input,
         on_end,
         end,
-        auto_finish: spec.auto_finish,
+        auto_finish,
     };
     let spawned = match supervisor {
         Some(supervisor) => Actor::spawn_linked(None, ConnectionSupervisor::default(), kit, supervisor).await,

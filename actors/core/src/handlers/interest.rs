@@ -80,6 +80,16 @@ impl Plans {
         self.find(delivery.kind(), delivery.method(), delivery.peer())
     }
 
+    /// Whether a handler takes requests with this method by their type, and not just any.
+    pub(crate) fn has_typed_request(&self, method: &str) -> bool {
+        self.interests.iter().any(|interest| match interest {
+            Interest::Requests(matches, _) | Interest::Dispatches { requests: matches, .. } => {
+                matches(method) && !matches("a method that nobody has")
+            }
+            Interest::Notifications(..) | Interest::All => false,
+        })
+    }
+
     /// Whether any handler may want the response to a request with this method.
     pub(crate) fn wants_responses(&mut self, method: &str, from: RemoteStyle) -> bool {
         !self.interests.is_empty() && !self.find(Kind::Response, method, from).is_empty()

@@ -40,6 +40,8 @@ pub(crate) struct Reply {
     id: i64,
     method: Box<str>,
     to: RemoteStyle,
+    /// Whether the answer to an initialize may select a lower version.
+    lower: bool,
     state: Mutex<State>,
 }
 
@@ -62,8 +64,12 @@ struct State {
 }
 
 impl Reply {
-    pub(crate) fn new(id: i64, method: &str, to: RemoteStyle) -> Arc<Self> {
-        Arc::new(Self { id, method: method.into(), to, state: Mutex::new(State::default()) })
+    pub(crate) fn new(id: i64, method: &str, to: RemoteStyle, lower: bool) -> Arc<Self> {
+        Arc::new(Self { id, method: method.into(), to, lower, state: Mutex::new(State::default()) })
+    }
+
+    pub(crate) fn takes_lower_version(&self) -> bool {
+        self.lower
     }
 
     pub(crate) fn id(&self) -> i64 {

@@ -10,11 +10,11 @@ use crate::dispatch::{Dispatch, Handled};
 
 plain_role!(
     /// The editor or command line: opens sessions and sends prompts.
-    Client, Agent
+    Client, Agent, V1Client
 );
 plain_role!(
     /// Stands between a client and an agent, below a conductor.
-    Proxy, Conductor
+    Proxy, Conductor, V1Proxy
 );
 
 impl Client {
@@ -35,7 +35,7 @@ impl Client {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Agent;
 
-own_peer!(Agent);
+own_peer!(Agent, V1Agent);
 
 impl Role for Agent {
     type Counterpart = Client;

@@ -73,7 +73,7 @@ pub trait HasPeer<Peer: Role>: Role {
 
 /// Implements a role for which nothing happens by default.
 macro_rules! plain_role {
-    ($(#[$doc:meta])* $role:ident, $counterpart:ty) => {
+    ($(#[$doc:meta])* $role:ident, $counterpart:ty $(, $guard:ident)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $role;
@@ -102,19 +102,19 @@ macro_rules! plain_role {
             }
         }
 
-        crate::role::own_peer!($role);
+        crate::role::own_peer!($role $(, $guard)?);
     };
 }
 pub(crate) use plain_role;
 
 /// What every role of a two-sided connection has.
 macro_rules! own_peer {
-    ($role:ident) => {
+    ($role:ident $(, $guard:ident)?) => {
         impl $role {
             /// A builder for an endpoint that plays this role.
             #[must_use]
             pub fn builder(self) -> crate::builder::Builder<Self> {
-                crate::builder::Builder::new(self)
+                crate::builder::Builder::new(self)$(.guarded(crate::builder::Guarded::$guard))?
             }
         }
 

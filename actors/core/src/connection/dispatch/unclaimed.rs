@@ -36,7 +36,8 @@ impl<C: Role> Dispatch<C> {
             Nature::Agent => {
                 // A notification of a session whose handler may be on its way. Requests are answered at
                 // once: their sender waits.
-                let retry = matches!(delivery, Delivery::Notification(_))
+                let retry = self.parks
+                    && matches!(delivery, Delivery::Notification(_))
                     && delivery.session_id().is_some_and(|id| !self.shared.sessions.has_ended(&id));
                 Ok(Handled::No { message: delivery, retry })
             }
