@@ -35,7 +35,7 @@ pub use channel::{BoxFuture, Channel, ConnectionDriver};
 pub use codec::read_params;
 pub use dialect::Dialect;
 pub use error::{
-    CONNECTION_TERMINATED_REASON, Error, ErrorCode, INCOMING_TRANSPORT_CLOSED_REASON, Origin, Result,
+    CONNECTION_TERMINATED_REASON, Error, ErrorCode, INCOMING_TRANSPORT_CLOSED_REASON, LocalError, Origin, Result,
     is_connection_terminated, is_incoming_transport_closed,
 };
 pub use frame::{Frame, FrameKind, Malformed};

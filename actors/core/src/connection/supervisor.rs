@@ -259,7 +259,7 @@ impl Guard {
     fn gave_up(&mut self, child: usize, me: &ActorRef<ConnectionMessage>) {
         let path = self.kit.children.node(child).path().to_owned();
         tracing::error!(actor = path, "an actor died too often: the connection ends");
-        let error = Error::internal_error().data(serde_json::json!({
+        let error = Error::internal_error().with_origin(Origin::Transport).data(serde_json::json!({
             "reason": "an actor of the connection died too often",
             "actor": self.kit.children.node(child).kind(),
         }));

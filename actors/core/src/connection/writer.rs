@@ -173,12 +173,12 @@ impl Stage for Writer {
                 self.gather(inbox);
             }
             if let Err(error) = self.write().await {
-                return Flow::Failed(transport_error("write", &error));
+                return Flow::Failed(transport_error("write", error));
             }
             if self.sealing {
                 return match self.close().await {
                     Ok(()) => Flow::Finished,
-                    Err(error) => Flow::Failed(transport_error("close", &error)),
+                    Err(error) => Flow::Failed(transport_error("close", error)),
                 };
             }
             if inbox.is_empty() {
@@ -187,7 +187,7 @@ impl Stage for Writer {
             if inbox.is_empty() {
                 // Buffered sinks hold bytes back until they are told.
                 if let Err(error) = self.flush().await {
-                    return Flow::Failed(transport_error("write", &error));
+                    return Flow::Failed(transport_error("write", error));
                 }
                 return Flow::Idle;
             }
@@ -223,7 +223,7 @@ impl Stage for ChannelWriter {
                     inbox.commit();
                     if !delivered {
                         let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-                        return Flow::Failed(transport_error("write", &gone));
+                        return Flow::Failed(transport_error("write", gone));
                     }
                 }
                 Wire::Seal => {
