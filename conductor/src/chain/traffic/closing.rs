@@ -63,7 +63,7 @@ impl TrafficStage {
         } else if replaced {
             // From now on the old process's words and its end are no news.
             self.generations[component] += 1;
-            self.reopening.push(component);
+            self.reopening.push((component, cause.clone()));
             self.ending.ended(Hop::Component(component));
         }
         self.act(None);
@@ -145,7 +145,7 @@ impl TrafficStage {
     fn answer_waiting(&mut self) {
         let error = || Error::internal_error().data("the chain ended before its components had started");
         self.router.instantiated(Err(error()), &mut self.actions);
-        for component in &self.reopening {
+        for (component, _) in &self.reopening {
             self.router.recreated(*component, Err(error()), &mut self.actions);
         }
         self.act(None);
