@@ -17,6 +17,7 @@ pub mod negotiate;
 mod outbound;
 pub mod pending;
 mod raw;
+mod redact;
 mod role;
 mod scan;
 pub mod schema;
@@ -47,6 +48,7 @@ pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,
     TransportFrame,
 };
+pub use redact::Redacted;
 pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;

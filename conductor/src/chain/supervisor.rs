@@ -338,7 +338,7 @@ impl Drop for ChainGuard {
             Err(Error::internal_error().with_origin(Origin::Terminated).data("the chain's supervisor died"))
         });
         if let Err(error) = &result {
-            tracing::debug!(chain = %self.kit.name, code = i32::from(error.code), "the chain ended with an error");
+            tracing::debug!(chain = %self.kit.name, code = i32::from(error.code), reason = error.reason(), "the chain ended with an error");
         }
         self.kit.end.send_replace(Some(result));
     }

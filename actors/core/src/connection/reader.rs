@@ -13,6 +13,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::{Notify, watch};
 use tokio::time::Duration;
 
+use super::trace::{self, Way};
 use crate::exit::io_error;
 use crate::link::{ByteReader, Exit, LineDirection, LineTap, show};
 use crate::port::{EndOfInput, Inbound};
@@ -141,6 +142,7 @@ impl Reader {
         if *attempts <= 2 {
             let text = trim(line.clone(), &mut self.at_start);
             if !text.is_empty() {
+                trace::wire(Way::In, &[&text]);
                 if let Some(tap) = &self.tap {
                     show(tap, &text, LineDirection::Stdout);
                 }
@@ -287,8 +289,15 @@ impl Stage for ChannelReader {
             };
             match next {
                 Some(frame) => match Frame::from_transport_frame(&frame) {
-                    Ok(frame) => (self.outlet)(Inbound::Frame(frame, None)),
-                    Err(error) => tracing::warn!(code = i32::from(error.code), "a channel frame could not be written"),
+                    Ok(frame) => {
+                        trace::wire(Way::In, &[frame.text()]);
+                        (self.outlet)(Inbound::Frame(frame, None));
+                    }
+                    Err(error) => tracing::warn!(
+                        code = i32::from(error.code),
+                        reason = error.reason(),
+                        "a channel frame could not be written"
+                    ),
                 },
                 None => {
                     self.ended = true;
