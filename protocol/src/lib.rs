@@ -2,6 +2,8 @@
 //! envelopes and the state machines of a connection. No runtime, no clock, no I/O.
 
 pub mod batch;
+mod cancel;
+mod capability;
 mod channel;
 mod codec;
 mod dialect;
@@ -9,6 +11,7 @@ mod error;
 mod frame;
 pub mod handshake;
 mod id;
+mod inspect;
 pub mod limits;
 mod malformed;
 mod message;
@@ -31,6 +34,8 @@ pub use agent_client_protocol_schema as schema_crate;
 pub use greenroom_derive::{JsonRpcNotification, JsonRpcRequest, JsonRpcResponse};
 
 pub use batch::Batches;
+pub use cancel::is_cancel_request_notification;
+pub use capability::{MetaCapability, MetaCapabilityExt};
 pub use channel::{BoxFuture, Channel, ConnectionDriver};
 #[doc(hidden)]
 pub use codec::read_params;

@@ -33,9 +33,9 @@ fn an_error_that_is_passed_on_keeps_its_exact_text() {
 fn an_error_that_was_changed_is_written_anew() {
     let text = r#"{"code":7,"message":"m","data":null,"extra":1}"#;
     let mut error = Error::from_wire(&raw(text)).expect("an error object");
-    assert_eq!((error.code, &*error.message, &error.data), (ErrorCode::Other(7), "m", &None));
+    assert_eq!((error.code, &*error.message, &error.data), (ErrorCode::Other(7), "m", &Some(Value::Null)));
     error.message = "other".into();
-    assert_eq!(error.to_wire().get(), r#"{"code":7,"message":"other"}"#);
+    assert_eq!(error.to_wire().get(), r#"{"code":7,"message":"other","data":null}"#);
     error.message = "m".into();
     assert_eq!(error.to_wire().get(), text, "unchanged after all");
     let error = error.data(json!([1]));

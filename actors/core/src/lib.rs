@@ -36,8 +36,9 @@ pub use greenroom_protocol::schema;
 pub use greenroom_protocol::{
     Batches, BoxFuture, CONNECTION_TERMINATED_REASON, Channel, ConnectionDriver, Error, ErrorCode,
     INCOMING_TRANSPORT_CLOSED_REASON, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, LocalError,
-    Origin, RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, Result, TransportBatch,
-    TransportBatchEntry, TransportFrame, UntypedMessage, is_connection_terminated, is_incoming_transport_closed,
+    MetaCapability, MetaCapabilityExt, Origin, RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams,
+    RawJsonRpcResponse, Result, TransportBatch, TransportBatchEntry, TransportFrame, UntypedMessage,
+    is_cancel_request_notification, is_connection_terminated, is_incoming_transport_closed,
 };
 
 pub use builder::Builder;

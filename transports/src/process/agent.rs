@@ -110,8 +110,8 @@ impl AcpAgent {
     /// Starts the process now.
     ///
     /// # Errors
-    /// `-32603` when the program cannot be started; the error names it, and the folders in which
-    /// it was looked for.
+    /// `-32603` when the program cannot be started. The error names it; its source says where it was
+    /// looked for, which is not for peers.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O enabled.

@@ -31,7 +31,7 @@ pub struct AgentProcess {
     /// steps of the [`Ladder`]; the first step expects `stdin` to be shut down or dropped, by whoever has it.
     ///
     /// Resolves when the process is reaped and its group is empty: `Ok` after a success or a
-    /// requested end, an error with program, status, rung and the end of stderr otherwise.
+    /// requested end, an error with program and status otherwise, whose source is the [`Exit`].
     pub driver: ConnectionDriver,
     /// How it ended, as soon as that is known.
     pub exit: watch::Receiver<Option<Exit>>,
