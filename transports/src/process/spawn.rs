@@ -91,7 +91,7 @@ pub(super) fn start(
 
 /// Why the program could not be started: for peers its name and the kind of failure, in the source
 /// where it was looked for and what the operating system says.
-fn refused(config: &AcpAgentConfig, failure: io::Error) -> Error {
+pub(super) fn refused(config: &AcpAgentConfig, failure: io::Error) -> Error {
     let program = config.command().display().to_string();
     let (reason, detail) = why(config, &failure);
     let name = program_name(&program);
