@@ -228,6 +228,7 @@ async fn dynamic_handlers_use_a_guard() {
         .expect("a conversation");
 }
 
+#[allow(clippy::default_constructed_unit_structs, clippy::redundant_closure, reason = "as the documentation writes it")]
 #[tokio::test]
 async fn the_narrower_surface_of_low_level_helpers() {
     let _: (NullHandler, NullHandler) = (NullHandler, NullHandler::default());

@@ -14,6 +14,7 @@ use agent_client_protocol::{
 use tokio::sync::mpsc;
 
 /// Everything that the application has to see in order.
+#[allow(clippy::large_enum_variant, reason = "as an application would write it")]
 enum Event {
     Update(SessionNotification),
     Answered(Result<PromptResponse>),

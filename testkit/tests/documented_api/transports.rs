@@ -17,7 +17,10 @@ fn echo() -> impl ConnectTo<Client> {
         .builder()
         .on_receive_request(
             async |request: UntypedMessage, responder: Responder<Value>, _cx| match request.method.as_str() {
-                "drop" => Ok(drop(responder)),
+                "drop" => {
+                    drop(responder);
+                    Ok(())
+                }
                 _ => responder.respond(request.params),
             },
             on_receive_request!(),
