@@ -241,7 +241,11 @@ async fn broken_transports() {
 
     // A component that ends with an error, and one that panics.
     let component = Link::component(|_link| async { Err(Error::new(-32001, "hunter2-message").data("hunter2-data")) });
-    let _ = Client.connect_with(component, async |cx: ConnectionTo<Agent>| Ok(cx.incoming_closed().await)).await;
+    let talking = Client.connect_with(component, async |cx: ConnectionTo<Agent>| {
+        cx.incoming_closed().await;
+        Ok(())
+    });
+    let _ = talking.await;
     let component = Link::component(|_link| async { panic!("hunter2-panic") });
     let _ = Client.connect_with(component, async |cx: ConnectionTo<Agent>| Ok(cx.terminated().await)).await;
 }
