@@ -12,6 +12,9 @@ use std::fmt::{Debug, Display};
 use std::hash::Hash;
 
 use agent_client_protocol::component::{ConnectTo, ConnectionDriver, DynConnectTo};
+use agent_client_protocol::concepts::{
+    acp_basics, callbacks, cancellation, connections, error_handling, ordering, peers, proxies, sessions,
+};
 use agent_client_protocol::role::{HasPeer, RemoteStyle, Role, RoleId, UntypedRole, acp, mcp};
 use agent_client_protocol::schema::{self, IntoMaybeUndefined, IntoOption, MaybeUndefined, ProtocolVersion, v1};
 use agent_client_protocol::util::{MatchDispatch, MatchDispatchFrom, TypeNotification};
