@@ -204,9 +204,12 @@ async fn the_client_of_a_chain_learns_how_a_component_ended_and_nothing_that_it_
     assert!(!told.contains("hunter2") && !told.contains("/bin"), "{told}");
     let ended = ended.expect("the chain ended with an error");
     assert!(behind(&ended).contains("token=hunter2"), "{ended:?}");
-    let (answer, _) = chain_of(vec![AcpAgent::from_args(["/home/me/secret-folder/agent"]).expect("a command")]).await;
+    let (answer, ended) =
+        chain_of(vec![AcpAgent::from_args(["/home/me/secret-folder/agent"]).expect("a command")]).await;
     let told = answer.to_string();
     assert!(told.contains("\\\"agent\\\"") && !told.contains("secret-folder") && !told.contains('/'), "{told}");
+    let ended = ended.expect("a chain that never ran ends with the reason");
+    assert!(behind(&ended).contains("/home/me/secret-folder/agent"), "{ended:?}");
 }
 
 /// A component that ends with an error of its own making.

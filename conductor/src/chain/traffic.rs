@@ -220,6 +220,9 @@ impl TrafficStage {
             }
             Err(error) => {
                 self.abandoned = true;
+                // The client is told as much as a peer may know; whoever runs the chain learns the
+                // rest from how it ends.
+                self.failure.get_or_insert_with(|| error.clone());
                 self.router.instantiated(Err(error), &mut self.actions);
             }
         }
