@@ -63,8 +63,13 @@ struct Local {
 struct WireError<'a> {
     code: i32,
     message: String,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "present")]
     data: Option<&'a RawValue>,
+}
+
+/// A member that is there, be it null.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Error {
@@ -175,11 +180,9 @@ impl Error {
     pub fn from_wire(raw: &RawValue) -> Result<Self> {
         let parsed: WireError<'_> = serde_json::from_str(raw.get())
             .map_err(|_| Self::internal_error().data("the peer's error object has no integer code or no message"))?;
-        let data = parsed.data.and_then(|data| match serde_json::from_str(data.get()) {
-            Ok(Value::Null) => None,
-            Ok(value) => Some(value),
-            // JSON that no value holds, such as a number beyond the range of a float.
-            Err(_) => Some(Value::String(data.get().to_owned())),
+        let data = parsed.data.map(|data| {
+            // JSON that no value holds, such as a number beyond the range of a float, becomes text.
+            serde_json::from_str(data.get()).unwrap_or_else(|_| Value::String(data.get().to_owned()))
         });
         let mut error = Self::new(parsed.code, parsed.message).data(data);
         error.local = Some(Arc::new(Local { wire: Some(raw.to_owned()), ..Local::default() }));
