@@ -163,10 +163,11 @@ impl Router {
             Ok(()) => self.probe_recreated(at, out),
             Err(cause) => {
                 let hint = format!(
-                    "{cause}; the component closed when it was asked for its dialect and could not be started again: \
-                     set its ProxyDialect to Legacy or Modern"
+                    "{}; the component closed when it was asked for its dialect and could not be started again: \
+                     set its ProxyDialect to Legacy or Modern",
+                    cause.message
                 );
-                let cause = Error::new(cause.code.into(), hint);
+                let cause = Error::new(cause.code.into(), hint).with_source(cause);
                 self.end(at, &cause, out);
             }
         }

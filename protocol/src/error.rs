@@ -1,8 +1,15 @@
 //! The error of every fallible call, and the only shape in which an error crosses the wire.
 //!
-//! One version-neutral type: the names and fields of the v1 schema error, plus two things that
+//! One version-neutral type: the names and fields of the v1 schema error, plus three things that
 //! never travel: where the error was made ([`Origin`]), so that a peer cannot imitate a local
-//! failure, and the exact wire text of an error that a relay only passes on.
+//! failure; what stands behind it ([`LocalError`], or any other error); and the exact wire text of
+//! an error that a relay only passes on.
+//!
+//! Code, message and data are what a peer sees. What this crate family puts there by itself are
+//! fixed reasons: paths, the words of the operating system and the last lines of a process stand
+//! in the source. What application code puts there travels as it is.
+
+mod local;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +21,8 @@ use serde_json::value::RawValue;
 
 pub use agent_client_protocol_schema::v1::ErrorCode;
 
+pub use local::{LocalError, Origin};
+
 use crate::raw::RawJsonRpcError;
 
 /// The result of a protocol operation.
@@ -24,27 +33,6 @@ pub const INCOMING_TRANSPORT_CLOSED_REASON: &str = "incoming_transport_closed";
 
 /// `data.reason` of requests that failed because the local connection ended.
 pub const CONNECTION_TERMINATED_REASON: &str = "connection_terminated";
-
-/// Why this process made an error. Never serialised, so a peer cannot set it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Origin {
-    /// Application code, or a peer.
-    #[default]
-    Ordinary,
-    /// The incoming side of the transport ended before the response came.
-    IncomingClosed,
-    /// The local connection ended before the response came.
-    Terminated,
-    /// A handler waits for a response that only it could let through.
-    WouldDeadlock,
-    /// A frame was longer than the configured limit.
-    Overflow,
-    /// A handler was cut off before it answered.
-    Interrupted,
-    /// The peer's end of the transport is gone.
-    PeerGone,
-}
 
 /// A JSON-RPC error with its code, message and optional data.
 ///
@@ -65,6 +53,7 @@ pub struct Error {
 #[derive(Clone, Default)]
 struct Local {
     origin: Origin,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     /// The error object exactly as it came from the wire, so that relays repeat it unchanged.
     wire: Option<Box<RawValue>>,
 }
@@ -74,8 +63,13 @@ struct Local {
 struct WireError<'a> {
     code: i32,
     message: String,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "present")]
     data: Option<&'a RawValue>,
+}
+
+/// A member that is there, be it null.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Error {
@@ -146,7 +140,8 @@ impl Error {
         v1::Error::session_not_found(session_id).into()
     }
 
-    /// `-32603` with the text of another error as data.
+    /// `-32603` with the text of another error as data, for everybody to read: it travels. To keep
+    /// it from the peer, use [`with_source`](Self::with_source).
     #[must_use]
     pub fn into_internal_error(error: impl std::error::Error) -> Self {
         Self::internal_error().data(error.to_string())
@@ -157,6 +152,19 @@ impl Error {
     pub fn with_origin(mut self, origin: Origin) -> Self {
         Arc::make_mut(self.local.get_or_insert_default()).origin = origin;
         self
+    }
+
+    /// Says what lies behind the error. For this process only: the source never travels.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Arc::make_mut(self.local.get_or_insert_default()).source = Some(Arc::new(source));
+        self
+    }
+
+    /// The code in words: a fixed text without anything that the error's sender chose, for logs.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        reason_of(self.code)
     }
 
     /// Where the error was made; always [`Origin::Ordinary`] for errors that came from a peer.
@@ -172,19 +180,17 @@ impl Error {
     pub fn from_wire(raw: &RawValue) -> Result<Self> {
         let parsed: WireError<'_> = serde_json::from_str(raw.get())
             .map_err(|_| Self::internal_error().data("the peer's error object has no integer code or no message"))?;
-        let data = parsed.data.and_then(|data| match serde_json::from_str(data.get()) {
-            Ok(Value::Null) => None,
-            Ok(value) => Some(value),
-            // JSON that no value holds, such as a number beyond the range of a float.
-            Err(_) => Some(Value::String(data.get().to_owned())),
+        let data = parsed.data.map(|data| {
+            // JSON that no value holds, such as a number beyond the range of a float, becomes text.
+            serde_json::from_str(data.get()).unwrap_or_else(|_| Value::String(data.get().to_owned()))
         });
         let mut error = Self::new(parsed.code, parsed.message).data(data);
-        error.local = Some(Arc::new(Local { origin: Origin::Ordinary, wire: Some(raw.to_owned()) }));
+        error.local = Some(Arc::new(Local { wire: Some(raw.to_owned()), ..Local::default() }));
         Ok(error)
     }
 
     /// The error object for the wire: the exact text it came with, unless code, message or data
-    /// were changed since.
+    /// were changed since. The only way of an error to a peer; origin and source stay here.
     #[must_use]
     pub fn to_wire(&self) -> Box<RawValue> {
         if let Some(raw) = self.local.as_ref().and_then(|local| local.wire.as_ref())
@@ -214,6 +220,9 @@ impl fmt::Debug for Error {
         if self.origin() != Origin::Ordinary {
             out.field("origin", &self.origin());
         }
+        if let Some(source) = std::error::Error::source(self) {
+            out.field("source", &local::Chain(source));
+        }
         out.finish()
     }
 }
@@ -232,7 +241,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.local.as_ref().and_then(|local| local.source.as_deref()).map(|source| source as _)
+    }
+}
 
 impl From<ErrorCode> for Error {
     fn from(code: ErrorCode) -> Self {
@@ -266,6 +279,16 @@ impl From<Error> for agent_client_protocol_schema::v2::Error {
     }
 }
 
+impl From<anyhow::Error> for Error {
+    /// An error of ours comes out as it went in; anything else is `-32603` with its text as data.
+    fn from(error: anyhow::Error) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => error,
+            Err(error) => Self::into_internal_error(&*error),
+        }
+    }
+}
+
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
         Self::invalid_params().data(error.to_string())
@@ -281,6 +304,23 @@ impl Serialize for Error {
 impl<'de> Deserialize<'de> for Error {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         RawJsonRpcError::deserialize(deserializer).map(RawJsonRpcError::into_acp_error)
+    }
+}
+
+/// What an error code means, in words of ours.
+fn reason_of(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::ParseError => "parse error",
+        ErrorCode::InvalidRequest => "invalid request",
+        ErrorCode::MethodNotFound => "method not found",
+        ErrorCode::InvalidParams => "invalid params",
+        ErrorCode::InternalError => "internal error",
+        ErrorCode::RequestCancelled => "request cancelled",
+        ErrorCode::AuthRequired => "authentication required",
+        ErrorCode::ResourceNotFound => "resource not found",
+        ErrorCode::Other(-32022) => "unsupported protocol version",
+        #[allow(unreachable_patterns, reason = "features of the schema add codes")]
+        _ => "another code",
     }
 }
 

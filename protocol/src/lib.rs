@@ -2,6 +2,8 @@
 //! envelopes and the state machines of a connection. No runtime, no clock, no I/O.
 
 pub mod batch;
+mod cancel;
+mod capability;
 mod channel;
 mod codec;
 mod dialect;
@@ -9,6 +11,7 @@ mod error;
 mod frame;
 pub mod handshake;
 mod id;
+mod inspect;
 pub mod limits;
 mod malformed;
 mod message;
@@ -17,6 +20,7 @@ pub mod negotiate;
 mod outbound;
 pub mod pending;
 mod raw;
+mod redact;
 mod role;
 mod scan;
 pub mod schema;
@@ -30,12 +34,14 @@ pub use agent_client_protocol_schema as schema_crate;
 pub use greenroom_derive::{JsonRpcNotification, JsonRpcRequest, JsonRpcResponse};
 
 pub use batch::Batches;
+pub use cancel::is_cancel_request_notification;
+pub use capability::{MetaCapability, MetaCapabilityExt};
 pub use channel::{BoxFuture, Channel, ConnectionDriver};
 #[doc(hidden)]
 pub use codec::read_params;
 pub use dialect::Dialect;
 pub use error::{
-    CONNECTION_TERMINATED_REASON, Error, ErrorCode, INCOMING_TRANSPORT_CLOSED_REASON, Origin, Result,
+    CONNECTION_TERMINATED_REASON, Error, ErrorCode, INCOMING_TRANSPORT_CLOSED_REASON, LocalError, Origin, Result,
     is_connection_terminated, is_incoming_transport_closed,
 };
 pub use frame::{Frame, FrameKind, Malformed};
@@ -47,6 +53,7 @@ pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,
     TransportFrame,
 };
+pub use redact::Redacted;
 pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;

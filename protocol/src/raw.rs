@@ -97,12 +97,14 @@ impl RawJsonRpcError {
         self
     }
 
-    /// The error as application code sees it. Null data and extension members are lost.
+    /// The error as application code sees it. Extension members are lost; data that is null is not
+    /// the same as no data.
     #[must_use]
     pub fn into_acp_error(self) -> Error {
         let data = match self.data {
             MaybeUndefined::Value(value) => Some(value),
-            MaybeUndefined::Null | MaybeUndefined::Undefined => None,
+            MaybeUndefined::Null => Some(Value::Null),
+            MaybeUndefined::Undefined => None,
         };
         Error::new(self.code, self.message).data(data)
     }

@@ -27,6 +27,8 @@ pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, Li
 pub use lines::Lines;
 #[cfg(feature = "process")]
 pub use process::{AcpAgent, AcpAgentConfig, AgentProcess, Ladder, Rung};
+#[cfg(feature = "process")]
+pub use process::{Child, ChildStderr, ChildStdin, ChildStdout};
 #[cfg(feature = "socket")]
 pub use socket::Socket;
 #[cfg(feature = "stdio")]

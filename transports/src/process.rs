@@ -8,6 +8,7 @@ mod group;
 #[path = "process/single.rs"]
 mod group;
 mod ladder;
+mod raw;
 mod spawn;
 mod stderr;
 mod stdin;
@@ -16,4 +17,5 @@ mod words;
 pub use agent::AcpAgent;
 pub use config::AcpAgentConfig;
 pub use ladder::{Ladder, Rung};
+pub use raw::{Child, ChildStderr, ChildStdin, ChildStdout};
 pub use spawn::AgentProcess;

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use greenroom_actors::link::{ByteReader, ByteWriter, LineDirection, LineTap, Link};
-use greenroom_protocol::Error;
+use greenroom_protocol::{Error, LocalError, Origin};
 
 use lease::{Held, Lease};
 
@@ -91,8 +91,10 @@ fn open() -> Result<(ByteReader, ByteWriter), Error> {
             "stdin and stdout are in use by another Stdio connection of this process; only one can be open at a time",
         ));
     };
-    let (reader, writer, saved) = open::open()
-        .map_err(|failure| Error::new(-32603, format!("cannot use stdin and stdout as a connection: {failure}")))?;
+    let (reader, writer, saved) = open::open().map_err(|failure| {
+        let text = "cannot use stdin and stdout as a connection";
+        Error::from(LocalError::new(Origin::Transport, text).with_source(failure))
+    })?;
     let lease = Arc::new(lease.with_flags(saved));
     Ok((Box::new(Held::new(reader, Arc::clone(&lease))), Box::new(Held::new(writer, lease))))
 }

@@ -154,10 +154,10 @@ async fn a_failure_names_program_status_and_the_end_of_stderr() {
     let process = bash("echo one >&2; echo 'two 中' >&2; exit 3").start().unwrap();
     let error = process.driver.await.unwrap_err();
     assert_eq!(error.message, "agent process \"bash\" ended: exit status: 3");
-    let expected = serde_json::json!({
-        "program": "bash", "status": "exit status: 3", "rung": "own exit", "stderr": "one\ntwo 中\n",
-    });
-    assert_eq!(error.data, Some(expected));
+    let expected = serde_json::json!({ "reason": "the process failed", "program": "bash", "status": "exit status: 3" });
+    assert_eq!(error.data, Some(expected), "what a peer may see");
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Exit>());
+    assert_eq!(source, process.exit.borrow().as_ref(), "what the caller sees");
     let exit = process.exit.borrow().clone().unwrap();
     assert_eq!((exit.success, exit.requested, exit.stderr_tail.as_str()), (false, false, "one\ntwo 中\n"));
 }

@@ -16,6 +16,7 @@ mod connection_handle;
 mod connection_to;
 mod dispatch;
 mod drive;
+mod exit;
 mod handlers;
 mod macros;
 mod matching;
@@ -37,9 +38,10 @@ pub use greenroom_protocol::handshake::ProxyVersions;
 pub use greenroom_protocol::schema;
 pub use greenroom_protocol::{
     Batches, BoxFuture, CONNECTION_TERMINATED_REASON, Channel, ConnectionDriver, Error, ErrorCode,
-    INCOMING_TRANSPORT_CLOSED_REASON, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Origin,
-    RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, Result, TransportBatch,
-    TransportBatchEntry, TransportFrame, UntypedMessage, is_connection_terminated, is_incoming_transport_closed,
+    INCOMING_TRANSPORT_CLOSED_REASON, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, LocalError,
+    MetaCapability, MetaCapabilityExt, Origin, RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams,
+    RawJsonRpcResponse, Result, TransportBatch, TransportBatchEntry, TransportFrame, UntypedMessage,
+    is_cancel_request_notification, is_connection_terminated, is_incoming_transport_closed,
 };
 
 pub use builder::Builder;
@@ -49,6 +51,8 @@ pub use connection::{OnEnd, Outlet, RawConnection, Wire, outlet_to};
 pub use connection_handle::Connection;
 pub use connection_to::{ConnectionContext, ConnectionTo, RawConnectionContext};
 pub use dispatch::{Dispatch, Handled, IntoHandled};
+#[doc(hidden)]
+pub use exit::program_name;
 pub use handlers::{DynamicHandlerGuard, HandleDispatchFrom, Handlers, NullHandler};
 pub use link::LineDirection;
 pub use options::{ConnectionOptions, ResponderDropPolicy};

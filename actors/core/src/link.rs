@@ -180,7 +180,7 @@ impl Link {
     }
 
     /// The channel that this link is, with its driver; anything else comes back.
-    #[expect(clippy::result_large_err, reason = "not an error: the other kind of link")]
+    #[allow(clippy::result_large_err, reason = "not an error: the other kind of link")]
     pub(crate) fn into_channel(self) -> Result<(Channel, Option<ConnectionDriver>), Self> {
         match self.ends {
             Ends::Channel(channel) => Ok((channel, self.driver)),

@@ -67,15 +67,17 @@ impl Cause {
             Self::IncomingClosed(exit) => {
                 data.insert("reason".into(), INCOMING_TRANSPORT_CLOSED_REASON.into());
                 if let Some(exit) = exit {
-                    data.insert("exit".into(), format!("{}: {}", exit.program, exit.status).into());
+                    data.insert("exit".into(), exit.summary().into());
                 }
                 Origin::IncomingClosed
             }
             Self::Terminated(termination) => {
                 data.insert("reason".into(), CONNECTION_TERMINATED_REASON.into());
                 data.insert("termination".into(), termination.kind().into());
-                // What broke a transport names no payload; what a handler says might.
-                if let Self::Terminated(ConnectionTermination::TransportError(error)) = self
+                // Only what this crate family wrote: the words of an application, which a
+                // component of this process may have ended with, are for the local caller.
+                if let ConnectionTermination::TransportError(error) = termination
+                    && error.origin() != Origin::Ordinary
                     && let Some(detail) = &error.data
                 {
                     data.insert("cause".into(), detail.clone());
@@ -86,6 +88,14 @@ impl Cause {
         if !method.is_empty() {
             data.insert("method".into(), method.into());
         }
-        Error::internal_error().data(serde_json::Value::Object(data)).with_origin(origin)
+        let error = Error::internal_error().data(serde_json::Value::Object(data)).with_origin(origin);
+        match self {
+            Self::IncomingClosed(Some(exit)) => error.with_source(exit.clone()),
+            Self::Terminated(termination) => match termination.error() {
+                Some(cause) => error.with_source(cause.clone()),
+                None => error,
+            },
+            Self::IncomingClosed(None) => error,
+        }
     }
 }

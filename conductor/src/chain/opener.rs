@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom::link::Link;
 use greenroom::runtime::{LiveCount, Mailbox, Node};
-use greenroom::{ConnectionOptions, Error, Inbound, OnEnd, Outlet, RawConnection, Result};
+use greenroom::{ConnectionOptions, Error, Inbound, OnEnd, Outlet, RawConnection, Result, program_name};
 use ractor::ActorCell;
 
 use super::message::{Opened, Traffic};
@@ -81,7 +81,8 @@ impl Opener {
     ) -> Result<RawConnection> {
         let name = format!("component-{index}");
         let Some(link) = component.link() else {
-            return Err(Error::internal_error().data(format!("component {} cannot be started anew", component.name)));
+            return Err(Error::internal_error()
+                .data(format!("component {} cannot be started anew", program_name(&component.name))));
         };
         self.connect(Hop::Component(index), generation, &name, link, chain).await
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use greenroom::link::Link;
 use greenroom::runtime::{Child, Children, Death, Live, LiveCount, Mailbox, Node, Seat, Snapshot, death_of};
-use greenroom::{BoxFuture, ConnectionOptions, Error, Result};
+use greenroom::{BoxFuture, ConnectionOptions, Error, LocalError, Origin, Result};
 use greenroom_protocol::Frame;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::{Mutex, watch};
@@ -134,7 +134,7 @@ pub(crate) async fn start(spec: ChainSpec, upstream: Link, supervisor: Option<Ac
         None => Actor::spawn(None, ChainSupervisor::default(), kit).await,
     };
     let (actor, _join) =
-        spawned.map_err(|error| Error::internal_error().data(format!("the chain did not start: {error}")))?;
+        spawned.map_err(|error| LocalError::new(Origin::Transport, format!("the chain did not start: {error}")))?;
     let actor = actor.get_cell();
     let chain = RunningChain { node, live, end: ended, actor: actor.clone(), traffic: traffic.clone(), owned };
     match opener.connect(Hop::Client, 0, "upstream", upstream, actor.clone()).await {
@@ -335,10 +335,10 @@ impl Drop for ChainGuard {
             node.kill();
         }
         let result = self.result.take().unwrap_or_else(|| {
-            Err(Error::internal_error().with_origin(greenroom::Origin::Terminated).data("the chain's supervisor died"))
+            Err(Error::internal_error().with_origin(Origin::Terminated).data("the chain's supervisor died"))
         });
         if let Err(error) = &result {
-            tracing::debug!(chain = %self.kit.name, code = i32::from(error.code), "the chain ended with an error");
+            tracing::debug!(chain = %self.kit.name, code = i32::from(error.code), reason = error.reason(), "the chain ended with an error");
         }
         self.kit.end.send_replace(Some(result));
     }

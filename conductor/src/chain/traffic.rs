@@ -11,6 +11,7 @@ use greenroom::runtime::{Flow, Inbox, Mailbox, Permit, Stage};
 use greenroom::{Error, Inbound, RawConnection};
 use greenroom_protocol::{Frame, FrameKind, Outbound};
 use ractor::ActorRef;
+use std::error::Error as _;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -42,7 +43,7 @@ pub(super) struct TrafficStage {
     /// What a connection said before it was introduced.
     early: Vec<Traffic>,
     /// Components that are being started anew.
-    reopening: Vec<usize>,
+    reopening: Vec<(usize, Error)>,
     /// The components could not be started; those that ran for a moment count no more.
     abandoned: bool,
 }
@@ -115,7 +116,7 @@ impl TrafficStage {
             Hop::Component(index) => match self.generations.get(index) {
                 None => Standing::Early,
                 Some(current) if generation < *current => Standing::Gone,
-                Some(_) if self.reopening.contains(&index) => Standing::Early,
+                Some(_) if self.reopening.iter().any(|(reopening, _)| *reopening == index) => Standing::Early,
                 Some(_) => Standing::Current,
             },
         }
@@ -219,6 +220,9 @@ impl TrafficStage {
             }
             Err(error) => {
                 self.abandoned = true;
+                // The client is told as much as a peer may know; whoever runs the chain learns the
+                // rest from how it ends.
+                self.failure.get_or_insert_with(|| error.clone());
                 self.router.instantiated(Err(error), &mut self.actions);
             }
         }
@@ -229,7 +233,8 @@ impl TrafficStage {
     }
 
     fn recreated(&mut self, component: usize, outcome: Result<RawConnection, Error>) {
-        self.reopening.retain(|index| *index != component);
+        let before = self.reopening.iter().position(|(index, _)| *index == component);
+        let before = before.map(|index| self.reopening.remove(index).1);
         let failure = match outcome {
             Ok(connection) => {
                 if self.ending.is_closing() {
@@ -242,7 +247,11 @@ impl TrafficStage {
             }
             Err(error) => {
                 self.router.recreated(component, Err(error.clone()), &mut self.actions);
-                Some(error)
+                // How the first one ended says more than that there is no second one.
+                Some(match before {
+                    Some(cause) if error.source().is_none() => error.with_source(cause),
+                    _ => error,
+                })
             }
         };
         self.act(None);

@@ -52,9 +52,11 @@ pub fn main() -> ExitCode {
 fn programs(commands: &[String]) -> Result<Vec<AcpAgent>, Error> {
     commands
         .iter()
-        .map(|command| {
+        .enumerate()
+        .map(|(index, command)| {
             command.parse::<AcpAgent>().map_err(|error| {
-                Error::invalid_params().data(format!("component {command:?} is no command line: {error}"))
+                // Not the command itself: it may hold secrets, and this text ends in logs.
+                Error::invalid_params().data(format!("component {} is no command line: {error}", index + 1))
             })
         })
         .collect()

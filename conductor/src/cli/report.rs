@@ -1,5 +1,6 @@
 //! Saying on stderr what went wrong: stage, reason, exit status, last words of the process.
 
+use std::error::Error as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -14,6 +15,14 @@ pub(super) fn failure(stage: &str, error: &Error) -> ExitCode {
         Some(Value::Object(members)) => describe(members, &mut text),
         Some(other) => text.push_str(&format!(": {other}")),
         None => {}
+    }
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(&format!("\n  because: {said}"));
+        }
+        next = cause.source();
     }
     // A terminal that is gone is no reason to panic.
     let _ = writeln!(io::stderr(), "{text}");
@@ -30,11 +39,5 @@ fn describe(members: &serde_json::Map<String, Value>, text: &mut String) {
             }
             text.push_str(&format!(": {value}"));
         }
-    }
-    if let Some(lines) = members.get("stderr").and_then(Value::as_str)
-        && !lines.trim().is_empty()
-    {
-        text.push_str("\nlast lines of its stderr:\n");
-        text.push_str(lines.trim_end());
     }
 }

@@ -19,11 +19,11 @@ pub(super) fn misplaced(reason: &str) -> Error {
     Error::invalid_request().data(reason)
 }
 
-/// What a request gets whose receiver is gone.
+/// What a request gets whose receiver is gone. It travels, so of `cause` only the message is told.
 pub(super) fn closed(method: &str, cause: &Error) -> Error {
     Error::internal_error().with_origin(Origin::IncomingClosed).data(serde_json::json!({
         "reason": INCOMING_TRANSPORT_CLOSED_REASON,
         "method": method,
-        "exit": cause.to_string(),
+        "exit": cause.message,
     }))
 }

@@ -145,5 +145,5 @@ fn a_component_that_cannot_start_is_an_error_of_every_request() {
         assert!(answer["error"].to_string().contains("no-such-agent"), "{answer}");
     }
     client.close();
-    assert_eq!(client.wait(), Some(0));
+    assert_eq!(client.wait(), Some(1));
 }

@@ -81,9 +81,16 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     pub(crate) fn start(components: &[&str]) -> Self {
-        let mut child = Command::new(GREENROOM)
-            .arg("agent")
-            .args(components)
+        Self::run(Command::new(GREENROOM).arg("agent").args(components))
+    }
+
+    /// The same at a level of `RUST_LOG`.
+    pub(crate) fn start_logging(level: &str, proxy: &str, agent: &str) -> Self {
+        Self::run(Command::new(GREENROOM).env("RUST_LOG", level).args(["agent", proxy, agent]))
+    }
+
+    fn run(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

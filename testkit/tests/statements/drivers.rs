@@ -74,7 +74,7 @@ async fn statement_52_a_cooperative_driver_is_asked_once_and_waited_for() {
         assert!(!run.is_finished());
         break_it.send(()).expect("a reader");
         let error = soon(run).await.expect("no panic").expect_err("reading failed");
-        assert!(error.to_string().contains("the cable was cut"), "{error}");
+        assert!(format!("{error:?}").contains("the cable was cut"), "{error:?}");
         drop(far);
     }
 }

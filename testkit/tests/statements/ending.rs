@@ -93,7 +93,7 @@ async fn statement_63_every_connection_has_one_end_and_its_requests_name_it() {
         break_it.send(()).expect("a reader");
         forever(cx).await
     });
-    assert!(soon(run).await.unwrap_err().to_string().contains("the cable was cut"));
+    assert!(format!("{:?}", soon(run).await.unwrap_err()).contains("the cable was cut"));
     let is_expected = |end: &ConnectionTermination| matches!(end, ConnectionTermination::TransportError(_));
     told.await.expect("watched").expect(is_expected, "transport_error").await;
 
@@ -127,7 +127,7 @@ async fn statement_64_a_broken_transport_is_an_error_of_the_future_that_drives_i
     let run = tokio::spawn(Agent.builder().connect_to(link));
     break_it.send(()).expect("a reader");
     let error = soon(run).await.expect("no panic").expect_err("it broke");
-    assert!(error.to_string().contains("the cable was cut"), "{error}");
+    assert!(format!("{error:?}").contains("the cable was cut"), "{error:?}");
 
     // The low-level boundary: the channel ends, the driver says why.
     let (link, break_it) = breakable();
@@ -137,7 +137,7 @@ async fn statement_64_a_broken_transport_is_an_error_of_the_future_that_drives_i
     use futures_util::StreamExt as _;
     assert!(soon(channel.rx.next()).await.is_none(), "an I/O error is no item");
     let error = soon(driver).await.expect("no panic").expect_err("it broke");
-    assert!(error.to_string().contains("the cable was cut"), "{error}");
+    assert!(format!("{error:?}").contains("the cable was cut"), "{error:?}");
 
     // A bridge.
     let (link, break_it) = breakable();
@@ -145,7 +145,7 @@ async fn statement_64_a_broken_transport_is_an_error_of_the_future_that_drives_i
     let bridge = tokio::spawn(ConnectTo::<Client>::connect_to(near, link));
     break_it.send(()).expect("a reader");
     let error = soon(bridge).await.expect("no panic").expect_err("it broke");
-    assert!(error.to_string().contains("the cable was cut"), "{error}");
+    assert!(format!("{error:?}").contains("the cable was cut"), "{error:?}");
 }
 
 /// Runs a client whose ordered callback fails, or panics, and says what became of the connection.

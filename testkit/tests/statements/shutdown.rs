@@ -177,7 +177,7 @@ async fn statement_50_reading_goes_on_during_the_drain_and_its_errors_count() {
         assert!(!run.is_finished(), "the drain hangs: nobody reads the other end");
         break_it.send(()).expect("a reader");
         let error = soon(run).await.expect("no panic").expect_err("reading failed during the drain");
-        assert!(error.to_string().contains("the cable was cut"), "{error}");
+        assert!(format!("{error:?}").contains("the cable was cut"), "{error:?}");
         drop(far);
     }
 }

@@ -9,6 +9,7 @@ use greenroom_protocol::Error;
 
 use super::config::AcpAgentConfig;
 use super::ladder::Ladder;
+use super::raw::{self, Child, ChildStderr, ChildStdin, ChildStdout};
 use super::spawn::{self, AgentProcess};
 use super::stderr;
 use super::words;
@@ -107,11 +108,24 @@ impl AcpAgent {
         self
     }
 
+    /// Starts the process and leaves everything else to the caller: its three pipes, and its end.
+    ///
+    /// Lines are not shown to the callback of [`with_debug`](Self::with_debug).
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O enabled.
+    pub fn spawn_process(&self) -> Result<(ChildStdin, ChildStdout, ChildStderr, Child), Error> {
+        raw::start(&self.config)
+    }
+
     /// Starts the process now.
     ///
     /// # Errors
-    /// `-32603` when the program cannot be started; the error names it, and the folders in which
-    /// it was looked for.
+    /// `-32603` when the program cannot be started. The error names it; its source says where it was
+    /// looked for, which is not for peers.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O enabled.

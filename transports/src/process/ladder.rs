@@ -4,11 +4,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use greenroom_actors::link::Exit;
-use greenroom_protocol::{Error, Result};
+use greenroom_protocol::{Error, LocalError, Origin, Result};
 use tokio::sync::{oneshot, watch};
 
 use super::group::Group;
-use super::stderr::{self, Stderr};
+use super::stderr::Stderr;
 
 /// How long each step of ending an agent process may take.
 ///
@@ -64,9 +64,6 @@ impl Rung {
     }
 }
 
-/// Bytes of stderr that go into an error. The whole tail stands in [`Exit::stderr_tail`].
-const STDERR_IN_ERROR: usize = 4 * 1024;
-
 /// Everything that the driver of one child process owns.
 pub(super) struct Watch {
     pub(super) program: String,
@@ -88,7 +85,7 @@ impl Watch {
         // Now, while the unreaped child reserves the id of the group.
         self.group.terminate();
         self.stderr.drain_rest().await;
-        let status = self.group.reap().map_err(|failure| self.lost(&failure))?;
+        let status = self.group.reap().map_err(|failure| self.lost(failure))?;
         let exit = Exit {
             program: self.program.clone(),
             status: status.to_string(),
@@ -97,7 +94,7 @@ impl Watch {
             rung: rung.as_str(),
             stderr_tail: self.stderr.tail(),
         };
-        let outcome = if requested || exit.success { Ok(()) } else { Err(failure(&exit)) };
+        let outcome = if requested || exit.success { Ok(()) } else { Err(exit.to_error()) };
         self.exit.send_replace(Some(exit));
         self.clear().await;
         outcome
@@ -131,7 +128,8 @@ impl Watch {
             return Ok(Rung::Killed);
         }
         let program = &self.program;
-        Err(Error::new(-32603, format!("agent process {program:?} did not end although it was killed")))
+        let text = format!("agent process {program:?} did not end although it was killed");
+        Err(LocalError::new(Origin::Process, text).into())
     }
 
     /// Ends what the process left behind in its group; `SIGTERM` was sent before.
@@ -143,8 +141,9 @@ impl Watch {
         }
     }
 
-    fn lost(&self, failure: &std::io::Error) -> Error {
-        Error::new(-32603, format!("the exit status of agent process {:?} is lost: {failure}", self.program))
+    fn lost(&self, failure: std::io::Error) -> Error {
+        let text = format!("the exit status of agent process {:?} is lost", self.program);
+        LocalError::new(Origin::Process, text).with_source(failure).into()
     }
 }
 
@@ -157,15 +156,4 @@ async fn within(limit: Duration, stderr: &mut Stderr, event: impl Future<Output 
         never = stderr.drain() => match never {},
         () = tokio::time::sleep(limit) => false,
     }
-}
-
-/// The error for an exit that nobody asked for.
-fn failure(exit: &Exit) -> Error {
-    let tail = stderr::last_lines(&exit.stderr_tail, STDERR_IN_ERROR);
-    Error::new(-32603, format!("agent process {:?} ended: {}", exit.program, exit.status)).data(serde_json::json!({
-        "program": exit.program,
-        "status": exit.status,
-        "rung": exit.rung,
-        "stderr": tail,
-    }))
 }

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineTap, Link};
-use greenroom_protocol::{ConnectionDriver, Error};
+use greenroom_actors::program_name;
+use greenroom_protocol::{ConnectionDriver, Error, LocalError, Origin};
 use tokio::sync::{oneshot, watch};
 
 use super::config::AcpAgentConfig;
@@ -30,7 +31,7 @@ pub struct AgentProcess {
     /// steps of the [`Ladder`]; the first step expects `stdin` to be shut down or dropped, by whoever has it.
     ///
     /// Resolves when the process is reaped and its group is empty: `Ok` after a success or a
-    /// requested end, an error with program, status, rung and the end of stderr otherwise.
+    /// requested end, an error with program and status otherwise, whose source is the [`Exit`].
     pub driver: ConnectionDriver,
     /// How it ended, as soon as that is known.
     pub exit: watch::Receiver<Option<Exit>>,
@@ -69,7 +70,7 @@ pub(super) fn start(
 ) -> Result<AgentProcess, Error> {
     let mut command = Command::new(config.command());
     command.args(config.arguments()).envs(config.environment());
-    let (group, stdin, stdout, stderr) = group::start(command).map_err(|failure| refused(config, &failure))?;
+    let (group, stdin, stdout, stderr) = group::start(command).map_err(|failure| refused(config, failure))?;
     let (finish_hook, finish) = oneshot::channel();
     let (exit, exit_seen) = watch::channel(None);
     let id = group.id();
@@ -88,31 +89,43 @@ pub(super) fn start(
     Ok(AgentProcess { stdin: Box::new(Stdin::new(stdin)), stdout: Box::new(stdout), driver, exit: exit_seen, id, tap })
 }
 
-/// Why the program could not be started.
-fn refused(config: &AcpAgentConfig, failure: &io::Error) -> Error {
+/// Why the program could not be started: for peers its name and the kind of failure, in the source
+/// where it was looked for and what the operating system says.
+pub(super) fn refused(config: &AcpAgentConfig, failure: io::Error) -> Error {
     let program = config.command().display().to_string();
+    let (reason, detail) = why(config, &failure);
+    let name = program_name(&program);
+    let local = LocalError::new(Origin::NotStarted, format!("cannot start agent program {program:?}: {detail}"));
+    let mut error = Error::from(local.with_source(failure))
+        .data(serde_json::json!({ "reason": Origin::NotStarted.reason(), "program": name }));
+    error.message = format!("cannot start agent program {name:?}: {reason}");
+    error
+}
+
+/// The reason in words that a peer may see, and with everything that is known.
+fn why(config: &AcpAgentConfig, failure: &io::Error) -> (String, String) {
+    let twice = |text: &str| (text.to_owned(), text.to_owned());
     let named_by_path = config.command().components().count() != 1;
-    if failure.kind() != io::ErrorKind::NotFound || named_by_path {
-        let reason = match failure.kind() {
-            io::ErrorKind::NotFound if config.command().exists() => {
-                "the file is there, but not the interpreter or loader that it names".to_owned()
-            }
-            io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            _ => failure.to_string(),
+    if failure.kind() != io::ErrorKind::NotFound {
+        return (failure.kind().to_string(), failure.to_string());
+    }
+    if named_by_path {
+        return if config.command().exists() {
+            twice("the file is there, but not the interpreter or loader that it names")
+        } else {
+            twice("there is no such file")
         };
-        return Error::new(-32603, format!("cannot start agent program {program:?}: {reason}"))
-            .data(serde_json::json!({ "program": program }));
     }
     let tried = search_path(config);
+    if let Some(file) = tried.iter().map(|folder| folder.join(config.command())).find(|file| file.is_file()) {
+        let detail = format!("{} names an interpreter that is missing", file.display());
+        return ("it names an interpreter that is missing".to_owned(), detail);
+    }
+    if tried.is_empty() {
+        return twice("PATH is empty");
+    }
     let folders: Vec<_> = tried.iter().map(|folder| folder.display().to_string()).collect();
-    let message = match tried.iter().map(|folder| folder.join(config.command())).find(|file| file.is_file()) {
-        Some(file) => {
-            format!("cannot start agent program {program:?}: {} names an interpreter that is missing", file.display())
-        }
-        None if folders.is_empty() => format!("cannot start agent program {program:?}: PATH is empty"),
-        None => format!("cannot start agent program {program:?}: not in any folder of PATH ({})", folders.join(", ")),
-    };
-    Error::new(-32603, message).data(serde_json::json!({ "program": program, "tried": folders }))
+    ("not in any folder of PATH".to_owned(), format!("not in any folder of PATH ({})", folders.join(", ")))
 }
 
 /// The folders in which the program was looked for: those of the child, if it gets its own.

@@ -60,13 +60,6 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// At most `limit` bytes from the end of the text, in whole lines where possible.
-pub(super) fn last_lines(text: &str, limit: usize) -> String {
-    let mut tail = Tail::new(limit);
-    tail.push(text.as_bytes());
-    tail.text()
-}
-
 /// The reading end of stderr.
 pub(super) struct Stderr {
     /// `None` after its end.
@@ -151,7 +144,7 @@ fn show(tap: &LineTap, line: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tail, last_lines};
+    use super::Tail;
 
     #[test]
     fn keeps_everything_up_to_the_limit() {
@@ -180,11 +173,5 @@ mod tests {
         assert_eq!(tail.text(), "😀");
         tail.push(b"a");
         assert!(tail.text().ends_with('a'), "{:?}", tail.text());
-    }
-
-    #[test]
-    fn shortens_a_text() {
-        assert_eq!(last_lines("one\ntwo\nthree", 9), "three");
-        assert_eq!(last_lines("one", 9), "one");
     }
 }

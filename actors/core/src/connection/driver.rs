@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
-use greenroom_protocol::{ConnectionDriver, Error};
+use greenroom_protocol::{ConnectionDriver, Error, Origin};
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
@@ -70,7 +70,9 @@ impl Stage for Driver {
                         _ if deadline.is_some() => Flow::Finished,
                         Ok(Err(error)) => Flow::Failed(error),
                         // Polling it again would only panic again.
-                        Err(_panic) => Flow::Failed(Error::internal_error().data("the transport's driver panicked")),
+                        Err(_panic) => Flow::Failed(
+                            Error::internal_error().with_origin(Origin::Transport).data("the transport's driver panicked"),
+                        ),
                     };
                 }
                 () = self.finish.told.notified(), if !self.finishing => {

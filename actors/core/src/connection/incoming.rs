@@ -105,7 +105,11 @@ impl Incoming {
                 }
                 self.step(Step::Notification(call));
             }
-            Err(error) => tracing::warn!(code = i32::from(error.code), "a malformed envelope was dropped"),
+            Err(error) => tracing::warn!(
+                code = i32::from(error.code),
+                reason = error.reason(),
+                "a malformed envelope was dropped"
+            ),
         }
     }
 
@@ -194,7 +198,7 @@ impl Incoming {
             tracing::debug!("too many malformed messages: not answered");
             return;
         }
-        tracing::warn!(code = i32::from(error.code), "a malformed message was refused");
+        tracing::warn!(code = i32::from(error.code), reason = error.reason(), "a malformed message was refused");
         let _ = self.shared.send_reply(null_answer(error));
     }
 

@@ -16,6 +16,7 @@ mod shared;
 mod start;
 mod supervisor;
 mod tasks;
+mod trace;
 mod writer;
 
 pub(crate) use call::OpenCall;

@@ -17,6 +17,7 @@ use super::driver::{Driver, FinishDriver};
 use super::message::Wire;
 use super::outgoing::WireSink;
 use super::reader::{ChannelReader, Outlet, PortReader, Reader, StopInput, for_link, stop_port};
+use super::start::not_started;
 use super::writer::{ChannelWriter, Writer};
 use crate::link::{Ends, Link};
 use crate::options::ConnectionOptions;
@@ -112,8 +113,7 @@ impl RawConnection {
             Some(supervisor) => Actor::spawn_linked(None, RawSupervisor::default(), kit, supervisor).await,
             None => Actor::spawn(None, RawSupervisor::default(), kit).await,
         };
-        let (actor, _join) =
-            spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
+        let (actor, _join) = spawned.map_err(not_started)?;
         Ok(Self { sink, actor, driven })
     }
 
@@ -321,7 +321,7 @@ impl RawGuard {
     }
 
     fn gave_up(&mut self, child: usize, me: &ActorRef<RawMessage>) {
-        self.broken = Some(Error::internal_error().data(serde_json::json!({
+        self.broken = Some(Error::internal_error().with_origin(Origin::Transport).data(serde_json::json!({
             "reason": "an actor of the connection died too often",
             "actor": self.kit.children.node(child).kind(),
         })));

@@ -13,6 +13,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::{Notify, watch};
 use tokio::time::Duration;
 
+use super::trace::{self, Way};
+use crate::exit::io_error;
 use crate::link::{ByteReader, Exit, LineDirection, LineTap, show};
 use crate::port::{EndOfInput, Inbound};
 use crate::runtime::{Credit, Flow, Inbox, Mailbox, Stage};
@@ -140,6 +142,7 @@ impl Reader {
         if *attempts <= 2 {
             let text = trim(line.clone(), &mut self.at_start);
             if !text.is_empty() {
+                trace::wire(Way::In, &[&text]);
                 if let Some(tap) = &self.tap {
                     show(tap, &text, LineDirection::Stdout);
                 }
@@ -212,7 +215,7 @@ impl Stage for Reader {
                 Ok(0) => self.end = Some(None),
                 Ok(count) if count >= self.next_read => self.next_read = (self.next_read * 2).min(*READ.end()),
                 Ok(_) => {}
-                Err(error) => self.end = Some(Some(transport_error("read", &error))),
+                Err(error) => self.end = Some(Some(transport_error("read", error))),
             }
         }
         Flow::Again
@@ -234,16 +237,13 @@ fn trim(mut line: Bytes, at_start: &mut bool) -> Bytes {
     line
 }
 
-/// An I/O failure as an error of the connection. The text of an operating system error names no
-/// payload.
-pub(crate) fn transport_error(action: &str, error: &std::io::Error) -> Error {
+/// An I/O failure as an error of the connection.
+pub(crate) fn transport_error(action: &str, error: std::io::Error) -> Error {
     let gone = matches!(
         error.kind(),
         std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::NotConnected
     );
-    Error::internal_error()
-        .with_origin(if gone { Origin::PeerGone } else { Origin::Ordinary })
-        .data(serde_json::json!({ "reason": format!("transport {action} failed: {error}") }))
+    io_error(if gone { Origin::PeerGone } else { Origin::Transport }, &format!("transport {action}"), error)
 }
 
 /// The stage that reads the documented in-process channel.
@@ -289,8 +289,15 @@ impl Stage for ChannelReader {
             };
             match next {
                 Some(frame) => match Frame::from_transport_frame(&frame) {
-                    Ok(frame) => (self.outlet)(Inbound::Frame(frame, None)),
-                    Err(error) => tracing::warn!(code = i32::from(error.code), "a channel frame could not be written"),
+                    Ok(frame) => {
+                        trace::wire(Way::In, &[frame.text()]);
+                        (self.outlet)(Inbound::Frame(frame, None));
+                    }
+                    Err(error) => tracing::warn!(
+                        code = i32::from(error.code),
+                        reason = error.reason(),
+                        "a channel frame could not be written"
+                    ),
                 },
                 None => {
                     self.ended = true;

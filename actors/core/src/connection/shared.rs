@@ -363,7 +363,7 @@ impl Shared {
                 Err(_) => Err(Error::internal_error().data("a response callback did not end")),
             };
             if let Err(TaskItem::Ended(Err(error))) = tasks.send(TaskItem::Ended(result)) {
-                tracing::warn!(connection = %name, code = i32::from(error.code), "a response callback failed");
+                tracing::warn!(connection = %name, code = i32::from(error.code), reason = error.reason(), "a response callback failed");
             }
         }));
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use greenroom_protocol::Error;
 use greenroom_protocol::handshake::Endpoint;
+use greenroom_protocol::{Error, LocalError, Origin};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorCell};
 use tokio::sync::watch;
@@ -209,10 +209,15 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         Some(supervisor) => Actor::spawn_linked(None, ConnectionSupervisor::default(), kit, supervisor).await,
         None => Actor::spawn(None, ConnectionSupervisor::default(), kit).await,
     };
-    let (actor, _join) =
-        spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
+    let (actor, _join) = spawned.map_err(not_started)?;
     unopened.0 = None;
     Ok(Started { shared, supervisor: actor.get_cell(), end: ended })
+}
+
+/// Why the tree of a connection did not come up.
+pub(super) fn not_started(failure: ractor::SpawnErr) -> Error {
+    // As text: not every build of ractor lets the failure itself cross threads.
+    LocalError::new(Origin::Transport, format!("the connection did not start: {failure}")).into()
 }
 
 /// Empties what handles to the connection would keep in memory after its end.

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use greenroom_protocol::{Error, Origin};
+use greenroom_protocol::{Error, LocalError, Origin};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
@@ -204,7 +204,7 @@ impl Guard {
             })
         });
         if let Err(error) = self.kit.children.start(child, &me.get_cell()).await {
-            let error = Error::internal_error().data(format!("the sessions did not start: {error}"));
+            let error = LocalError::new(Origin::Transport, format!("the sessions did not start: {error}")).into();
             self.fail(ConnectionTermination::TransportError(error), me);
         }
     }
@@ -259,7 +259,7 @@ impl Guard {
     fn gave_up(&mut self, child: usize, me: &ActorRef<ConnectionMessage>) {
         let path = self.kit.children.node(child).path().to_owned();
         tracing::error!(actor = path, "an actor died too often: the connection ends");
-        let error = Error::internal_error().data(serde_json::json!({
+        let error = Error::internal_error().with_origin(Origin::Transport).data(serde_json::json!({
             "reason": "an actor of the connection died too often",
             "actor": self.kit.children.node(child).kind(),
         }));

@@ -58,7 +58,7 @@ impl Tasks {
     fn ended(&self, result: Result<(), Error>) {
         while self.running.lock().try_join_next().is_some() {}
         if let Err(error) = result {
-            tracing::warn!(connection = %self.shared.name, code = i32::from(error.code), "a task failed");
+            tracing::warn!(connection = %self.shared.name, code = i32::from(error.code), reason = error.reason(), "a task failed");
             if self.end_on_error {
                 self.shared.fail(ConnectionTermination::HandlerError(error));
             }

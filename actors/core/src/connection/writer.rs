@@ -17,6 +17,7 @@ use tokio::io::{AsyncWrite as _, AsyncWriteExt as _};
 
 use super::message::Wire;
 use super::reader::transport_error;
+use super::trace::{self, Way};
 use crate::link::{ByteWriter, LineDirection, LineTap, show};
 use crate::runtime::{Flow, Inbox, Permit, Stage};
 
@@ -82,6 +83,7 @@ impl Writer {
     }
 
     fn push(&mut self, message: Outbound) {
+        trace::wire(Way::Out, &message.pieces());
         if let Some(tap) = &self.tap {
             let line: Vec<u8> = message.pieces().concat();
             show(tap, &line, LineDirection::Stdin);
@@ -173,12 +175,12 @@ impl Stage for Writer {
                 self.gather(inbox);
             }
             if let Err(error) = self.write().await {
-                return Flow::Failed(transport_error("write", &error));
+                return Flow::Failed(transport_error("write", error));
             }
             if self.sealing {
                 return match self.close().await {
                     Ok(()) => Flow::Finished,
-                    Err(error) => Flow::Failed(transport_error("close", &error)),
+                    Err(error) => Flow::Failed(transport_error("close", error)),
                 };
             }
             if inbox.is_empty() {
@@ -187,7 +189,7 @@ impl Stage for Writer {
             if inbox.is_empty() {
                 // Buffered sinks hold bytes back until they are told.
                 if let Err(error) = self.flush().await {
-                    return Flow::Failed(transport_error("write", &error));
+                    return Flow::Failed(transport_error("write", error));
                 }
                 return Flow::Idle;
             }
@@ -218,12 +220,13 @@ impl Stage for ChannelWriter {
         while let Some(item) = inbox.begin() {
             match item {
                 Wire::Message(message, _) => {
+                    trace::wire(Way::Out, &message.pieces());
                     let frame = message.clone().into_frame().to_transport_frame();
                     let delivered = self.sink.as_ref().is_some_and(|sink| sink.unbounded_send(frame).is_ok());
                     inbox.commit();
                     if !delivered {
                         let gone = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-                        return Flow::Failed(transport_error("write", &gone));
+                        return Flow::Failed(transport_error("write", gone));
                     }
                 }
                 Wire::Seal => {

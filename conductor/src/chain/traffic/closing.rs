@@ -1,6 +1,6 @@
 //! How the router's actor brings a chain to its end.
 
-use greenroom::{EndOfInput, Error};
+use greenroom::{EndOfInput, Error, Origin, program_name};
 use tokio::time::Duration;
 
 use super::super::end::Next;
@@ -63,7 +63,7 @@ impl TrafficStage {
         } else if replaced {
             // From now on the old process's words and its end are no news.
             self.generations[component] += 1;
-            self.reopening.push(component);
+            self.reopening.push((component, cause.clone()));
             self.ending.ended(Hop::Component(component));
         }
         self.act(None);
@@ -77,11 +77,14 @@ impl TrafficStage {
     }
 
     pub(super) fn ended(&mut self, hop: Hop, result: Result<(), Error>) {
-        let gone = || Error::internal_error().with_origin(greenroom::Origin::IncomingClosed);
+        let told = |who| match &result {
+            Err(error) => broke(who, error),
+            Ok(()) => cause(who, &EndOfInput::default()),
+        };
         self.ending.ended(hop);
         match hop {
             Hop::Client => {
-                let cause = result.as_ref().err().cloned().unwrap_or_else(gone);
+                let cause = told("the client");
                 self.router.client_closed(&cause, &mut self.actions);
                 self.act(None);
                 if let Err(error) = result {
@@ -92,7 +95,7 @@ impl TrafficStage {
             Hop::Component(component) => {
                 self.components[component] = None;
                 // Its output may not have ended before it did; whoever waits for it is told now.
-                let cause = result.as_ref().err().cloned().unwrap_or_else(gone);
+                let cause = told("the component");
                 self.component_down(component, &cause);
                 if self.ending.is_closing() {
                     self.close_components();
@@ -142,7 +145,7 @@ impl TrafficStage {
     fn answer_waiting(&mut self) {
         let error = || Error::internal_error().data("the chain ended before its components had started");
         self.router.instantiated(Err(error()), &mut self.actions);
-        for component in &self.reopening {
+        for (component, _) in &self.reopening {
             self.router.recreated(*component, Err(error()), &mut self.actions);
         }
         self.act(None);
@@ -182,12 +185,27 @@ impl TrafficStage {
     }
 }
 
-/// Why a hop is gone, in words that a client may see: no stderr, no paths beyond the program.
+/// Why a hop is gone, in words that the others of the chain may read. Folders, stderr and what an
+/// application says stay in the source.
 fn cause(who: &str, end: &EndOfInput) -> Error {
-    let text = match (&end.error, &end.exit) {
-        (_, Some(exit)) => format!("{who} {} ended: {}", exit.program, exit.status),
-        (Some(error), None) => format!("the connection to {who} broke: {error}"),
-        (None, None) => format!("{who} closed its output"),
+    match (&end.error, &end.exit) {
+        (_, Some(exit)) => {
+            let text = format!("{who} {} ended: {}", program_name(&exit.program), exit.status);
+            Error::new(-32603, text).with_source(exit.clone())
+        }
+        (Some(error), None) => broke(who, error),
+        (None, None) => Error::new(-32603, format!("{who} closed its output")),
+    }
+}
+
+/// As [`cause`], for a connection that ended with this error.
+fn broke(who: &str, error: &Error) -> Error {
+    let reason = error.data.as_ref().and_then(|data| data.get("reason")).and_then(|reason| reason.as_str());
+    let text = match error.origin() {
+        // The words of an embedded component.
+        Origin::Ordinary => format!("{who} failed: {}", error.reason()),
+        Origin::Process | Origin::NotStarted => error.message.clone(),
+        kind => format!("the connection to {who} broke: {}", reason.unwrap_or(kind.reason())),
     };
-    Error::new(-32603, text)
+    Error::new(-32603, text).with_source(error.clone())
 }

@@ -1,0 +1,295 @@
+//! What a trace may show of a message: everything but the values of environments and headers.
+
+use std::fmt;
+
+use serde::de::IgnoredAny;
+
+/// Arrays and objects inside each other that are shown; what lies deeper is left out.
+const DEPTH: usize = 100;
+
+/// Stands where a value was.
+const HIDDEN: &str = "\"[redacted]\"";
+
+/// A message as a trace may show it.
+///
+/// JSON keeps its text, except that every value below a member `env` or `headers` (in any case and
+/// any spelling) is replaced; the names stay, be it as the keys of an object or as the `name` of a
+/// list's entries. Of anything that is no JSON object or array only the length is shown: a line
+/// that lost its end may be cut in the middle of a secret, and noise may be anything.
+///
+/// Costs nothing until it is shown.
+#[derive(Clone, Copy)]
+pub struct Redacted<'a>(pub &'a [u8]);
+
+/// The same, so that no way of showing it shows more.
+impl fmt::Debug for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match message(self.0) {
+            Some(text) => Walk { text, at: 0, out: f }.value(Show::All, 0),
+            None => write!(f, "({} bytes that are no JSON message)", self.0.len()),
+        }
+    }
+}
+
+/// The text, if it is JSON that could be a message: a lone string is just a line with quotes.
+fn message(text: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(text).ok()?;
+    let nested = text.trim_start().starts_with(['{', '[']);
+    (nested && serde_json::from_str::<IgnoredAny>(text).is_ok()).then_some(text)
+}
+
+/// How much of a value is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Show {
+    All,
+    /// The value of `env` or `headers`: an object of values, or a list of entries.
+    Names,
+    /// An entry of such a list: its `name` is shown.
+    Entry,
+    /// Only its shape.
+    Nothing,
+}
+
+impl Show {
+    /// How much is shown of the value of this member.
+    fn member(self, key: &str) -> Self {
+        match self {
+            Self::All if is_secret(key) => Self::Names,
+            Self::All => Self::All,
+            // A nested header would not be one: whatever it is, it is hidden.
+            Self::Entry if key == "name" => Self::All,
+            Self::Names | Self::Entry | Self::Nothing => Self::Nothing,
+        }
+    }
+
+    /// How much is shown of the elements of an array.
+    fn element(self) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Names => Self::Entry,
+            Self::Entry | Self::Nothing => Self::Nothing,
+        }
+    }
+}
+
+fn is_secret(key: &str) -> bool {
+    key.eq_ignore_ascii_case("env") || key.eq_ignore_ascii_case("headers")
+}
+
+/// Copies a JSON text that is known to be valid.
+struct Walk<'a, 'o, 'f> {
+    text: &'a str,
+    at: usize,
+    out: &'o mut fmt::Formatter<'f>,
+}
+
+impl<'a> Walk<'a, '_, '_> {
+    fn value(&mut self, show: Show, depth: usize) -> fmt::Result {
+        self.skip_space();
+        match self.peek() {
+            b'{' if depth < DEPTH => self.members(show, depth),
+            b'[' if depth < DEPTH => self.elements(show, depth),
+            b'{' | b'[' => {
+                self.skip_nested();
+                self.out.write_str("\"[too deep]\"")
+            }
+            _ => {
+                let text = self.scalar();
+                self.out.write_str(if show == Show::All { text } else { HIDDEN })
+            }
+        }
+    }
+
+    fn members(&mut self, show: Show, depth: usize) -> fmt::Result {
+        self.open("{")?;
+        while self.goes_on(b'}')? {
+            let spelled = self.scalar();
+            self.out.write_str(spelled)?;
+            self.skip_space();
+            self.at += 1;
+            self.out.write_str(":")?;
+            // The key decides, so it is read as a receiver reads it.
+            let key: Option<String> = serde_json::from_str(spelled).ok();
+            self.value(key.map_or(Show::Nothing, |key| show.member(&key)), depth + 1)?;
+        }
+        self.out.write_str("}")
+    }
+
+    fn elements(&mut self, show: Show, depth: usize) -> fmt::Result {
+        self.open("[")?;
+        while self.goes_on(b']')? {
+            self.value(show.element(), depth + 1)?;
+        }
+        self.out.write_str("]")
+    }
+
+    fn open(&mut self, bracket: &str) -> fmt::Result {
+        self.at += 1;
+        self.out.write_str(bracket)
+    }
+
+    /// Moves to the next member or element; false behind the closing bracket.
+    fn goes_on(&mut self, close: u8) -> Result<bool, fmt::Error> {
+        self.skip_space();
+        match self.peek() {
+            byte if byte == close => {
+                self.at += 1;
+                Ok(false)
+            }
+            b',' => {
+                self.at += 1;
+                self.skip_space();
+                self.out.write_str(",")?;
+                Ok(true)
+            }
+            // Past the end: never in a valid text, and no reason to go on for ever.
+            0 => Err(fmt::Error),
+            _ => Ok(true),
+        }
+    }
+
+    /// A string, number or word, as it is spelled.
+    fn scalar(&mut self) -> &'a str {
+        let start = self.at;
+        if self.peek() == b'"' {
+            self.skip_string();
+        } else {
+            let rest = &self.text.as_bytes()[start..];
+            let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'));
+            self.at += length.unwrap_or(rest.len());
+        }
+        &self.text[start..self.at]
+    }
+
+    fn skip_string(&mut self) {
+        self.at += 1;
+        while !matches!(self.peek(), b'"' | 0) {
+            self.at += if self.peek() == b'\\' { 2 } else { 1 };
+        }
+        self.at += 1;
+    }
+
+    /// Skips an array or object without recursion.
+    fn skip_nested(&mut self) {
+        let mut open = 0usize;
+        loop {
+            match self.peek() {
+                b'"' => {
+                    self.skip_string();
+                    continue;
+                }
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open -= 1,
+                0 => return,
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                return;
+            }
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\r' | b'\n') {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte; 0, which valid JSON never has, at the end.
+    fn peek(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        Redacted(text.as_bytes()).to_string()
+    }
+
+    #[test]
+    fn values_of_environments_and_headers_are_hidden_and_names_stay() {
+        for (text, expected) in [
+            (r#"{"env":[{"name":"A","value":"s1"}]}"#, r#"{"env":[{"name":"A","value":"[redacted]"}]}"#),
+            (r#"{"env":{"A":"s1","name":"s2"}}"#, r#"{"env":{"A":"[redacted]","name":"[redacted]"}}"#),
+            (
+                r#"{"headers":[{"name":"X","value":"s1","_meta":{"name":"s2"}}]}"#,
+                r#"{"headers":[{"name":"X","value":"[redacted]","_meta":{"name":"[redacted]"}}]}"#,
+            ),
+            (r#"{"headers":{"Authorization":"s1"}}"#, r#"{"headers":{"Authorization":"[redacted]"}}"#),
+            (r#"{"headers":{"Cookie":["s1","s2"]}}"#, r#"{"headers":{"Cookie":["[redacted]","[redacted]"]}}"#),
+            (r#"{"Headers":{"a":1},"ENV":{"b":true}}"#, r#"{"Headers":{"a":"[redacted]"},"ENV":{"b":"[redacted]"}}"#),
+            (r#"{"\u0065nv":{"A":"s1"}}"#, r#"{"\u0065nv":{"A":"[redacted]"}}"#),
+            (r#"{"env":"A=s1"}"#, r#"{"env":"[redacted]"}"#),
+            (r#"{"env":["A=s1",7,null]}"#, r#"{"env":["[redacted]","[redacted]","[redacted]"]}"#),
+            (r#"{"env":[[{"name":"s1"}]]}"#, r#"{"env":[[{"name":"[redacted]"}]]}"#),
+            (r#"{"env":{"A":{"env":{"name":"s1"}}}}"#, r#"{"env":{"A":{"env":{"name":"[redacted]"}}}}"#),
+            (r#"{"env":{},"env":{"A":"s1"}}"#, r#"{"env":{},"env":{"A":"[redacted]"}}"#),
+            (r#"[{"params":{"env":{"A":"s1"}}},7]"#, r#"[{"params":{"env":{"A":"[redacted]"}}},7]"#),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+            serde_json::from_str::<IgnoredAny>(&shown(text)).expect("still JSON");
+        }
+    }
+
+    #[test]
+    fn everything_else_keeps_its_spelling() {
+        for text in [
+            "[0,-1.50e+3,null,false]",
+            r#"["a\"b\\"]"#,
+            "[]",
+            "{}",
+            r#"{"a":[1,2.0,{"b":"\u00e9中😀"}],"a":null,"":"\\"}"#,
+            r#"{"environment":{"A":"shown"},"env_":1,"header":"shown","value":"shown","name":"shown"}"#,
+        ] {
+            assert_eq!(shown(text), text);
+        }
+        assert_eq!(shown(" { \"a\" : [ 1 , 2 ] ,\t\"env\" : \"s\" }\r"), r#"{"a":[1,2],"env":"[redacted]"}"#);
+    }
+
+    #[test]
+    fn what_is_no_json_is_shown_by_its_length() {
+        for text in [
+            "",
+            "token=hunter2",
+            r#""hunter2""#,
+            "7",
+            r#"{"env":{"A":"s1""#,
+            r#"{"env":{"A":"s1"}} {"#,
+            r#"{"env":{"A":"s1"},}"#,
+            r#"{'env':1}"#,
+            "\u{1b}[1mhello",
+        ] {
+            assert_eq!(shown(text), format!("({} bytes that are no JSON message)", text.len()));
+        }
+        assert_eq!(Redacted(b"{\"a\":\"\xff\"}").to_string(), "(9 bytes that are no JSON message)");
+    }
+
+    #[test]
+    fn a_deep_text_ends_in_time_and_hides_what_is_deepest() {
+        let secret = r#"{"env":{"A":"s1}]"}}"#;
+        let text = format!("{}{secret}{},1]", "[".repeat(100_000), "]".repeat(99_999));
+        let shown = shown(&text);
+        assert!(shown.contains("[too deep]") && !shown.contains("s1"), "{} bytes", shown.len());
+        serde_json::from_str::<IgnoredAny>(&shown).expect("still JSON");
+    }
+
+    /// However a valid message is cut or spelled, no marked value shows.
+    #[test]
+    fn no_cut_shows_a_secret() {
+        let text = r#"{"id":1,"method":"m","params":{"mcpServers":[{"env":[{"name":"A","value":"SECRET\"x"}],"headers":{"H":"SECRET"}}]}}"#;
+        for end in 0..=text.len() {
+            assert!(!shown(&text[..end]).contains("SECRET"), "..{end}");
+            assert!(end == 0 || !shown(&text[end..]).contains("SECRET"), "{end}..");
+        }
+    }
+}

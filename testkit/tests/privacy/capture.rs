@@ -1,0 +1,74 @@
+//! Keeps everything that anything of this process logs, at every level.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// One event or span: its level, and all of its fields in words.
+#[derive(Clone, Debug)]
+pub(crate) struct Logged {
+    pub(crate) level: Level,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Capture {
+    logged: Arc<Mutex<Vec<Logged>>>,
+}
+
+impl Capture {
+    /// Starts to keep everything.
+    pub(crate) fn install() -> Self {
+        let capture = Self::default();
+        tracing::subscriber::set_global_default(capture.clone()).expect("nobody else listens");
+        capture
+    }
+
+    pub(crate) fn all(&self) -> Vec<Logged> {
+        self.logged.lock().expect("no panic inside").clone()
+    }
+
+    fn keep(&self, metadata: &Metadata<'_>, fields: Fields) {
+        let text = format!("{} {}:{}", metadata.target(), metadata.name(), fields.0);
+        self.logged.lock().expect("no panic inside").push(Logged { level: *metadata.level(), text });
+    }
+}
+
+#[derive(Default)]
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let _ = write!(self.0, " {}={value:?}", field.name());
+    }
+}
+
+impl Subscriber for Capture {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut fields = Fields::default();
+        span.record(&mut fields);
+        self.keep(span.metadata(), fields);
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.keep(event.metadata(), fields);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
