@@ -4,6 +4,8 @@
 //! how it works: `greenroom-protocol` (frames, ids, errors), `greenroom-actors` (the trees),
 //! `greenroom-transports` (bytes).
 
+pub mod concepts;
+
 pub use greenroom_actors::*;
 #[doc(hidden)]
 pub use greenroom_protocol::__private;
