@@ -5,9 +5,17 @@ use greenroom_protocol::Result;
 use crate::connection_to::{ConnectionContext, ConnectionTo};
 use crate::role::Role;
 
-/// Runs once after the peer closed its side and every pending request has failed.
+/// Runs at most once: after the peer closed its side and every pending request has failed.
+///
+/// See [`Builder::on_close`](crate::Builder::on_close) for the order and the limits.
 pub trait HandleConnectionClose<Counterpart: Role>: Send {
-    /// The callback. An error ends the connection.
+    /// The callback.
+    ///
+    /// Cancel-safety: dropped at an `.await` when the connection ends for another reason meanwhile.
+    ///
+    /// # Errors
+    /// An error, like a panic, ends the connection with
+    /// [`HandlerError`](crate::ConnectionTermination::HandlerError).
     fn handle_connection_close(self, connection: ConnectionTo<Counterpart>) -> impl Future<Output = Result<()>> + Send;
 }
 
