@@ -25,7 +25,7 @@ pub const INCOMING_TRANSPORT_CLOSED_REASON: &str = "incoming_transport_closed";
 /// `data.reason` of requests that failed because the local connection ended.
 pub const CONNECTION_TERMINATED_REASON: &str = "connection_terminated";
 
-/// Why this process made an error. Never serialised, so a peer cannot set it.
+/// Why this process made an error. Never serialised, so a peer cannot set it (spec §1.A, A4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
@@ -49,6 +49,10 @@ pub enum Origin {
 /// A JSON-RPC error with its code, message and optional data.
 ///
 /// Two errors are equal when a peer could not tell them apart: code, message and data.
+///
+/// `Debug` and `Display` show the data, which may quote payload: log the code instead. An error that
+/// came from the wire and was not changed is written again with its exact text, unknown members
+/// included.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Error {
@@ -76,14 +80,14 @@ impl Error {
         Self { code: code.into(), message: message.into(), data: None, local: None }
     }
 
-    /// Replaces the data.
+    /// Replaces the data; `None` takes it away. It travels to the peer.
     #[must_use]
     pub fn data(mut self, data: impl IntoOption<Value>) -> Self {
         self.data = data.into_option();
         self
     }
 
-    /// `-32700`: the text is not JSON.
+    /// `-32700`: the text is not JSON (JSON-RPC 2.0 §5.1, like the next four).
     #[must_use]
     pub fn parse_error() -> Self {
         ErrorCode::ParseError.into()
@@ -137,7 +141,8 @@ impl Error {
         v1::Error::session_not_found(session_id).into()
     }
 
-    /// `-32603` with the text of another error as data.
+    /// `-32603` with the text of another error as data. The text travels to the peer: paths and
+    /// quoted input included.
     #[must_use]
     pub fn into_internal_error(error: impl std::error::Error) -> Self {
         Self::internal_error().data(error.to_string())

@@ -34,8 +34,8 @@ impl<Counterpart: Role> Connection<Counterpart> {
         &self.connection
     }
 
-    /// The actor that supervises the connection, for linking or monitoring. Killing it ends the
-    /// connection at once; a stop lets it drop everything in order, without writing what waits.
+    /// The actor that supervises the connection, for linking or monitoring. Killing or
+    /// stopping it ends the connection at once; what waits is not written.
     #[must_use]
     pub fn actor(&self) -> &ActorCell {
         &self.supervisor
