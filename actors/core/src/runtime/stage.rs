@@ -186,10 +186,7 @@ impl<S: Stage> Seat<S> {
         &self.node
     }
 
-    /// Starts an incarnation below `supervisor`. It waits for the lease of its predecessor.
-    ///
-    /// # Errors
-    /// When the lease does not come within a second, or `supervisor` is shutting down.
+    /// Starts an incarnation below `supervisor`.
     pub fn spawn(&self, supervisor: ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> {
         let seat = self.clone();
         Box::pin(async move {
