@@ -25,7 +25,7 @@ pub const INCOMING_TRANSPORT_CLOSED_REASON: &str = "incoming_transport_closed";
 /// `data.reason` of requests that failed because the local connection ended.
 pub const CONNECTION_TERMINATED_REASON: &str = "connection_terminated";
 
-/// Why this process made an error. Never serialised, so a peer cannot set it (spec §1.A, A4).
+/// Why this process made an error. Never serialised, so a peer cannot set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
@@ -141,8 +141,7 @@ impl Error {
         v1::Error::session_not_found(session_id).into()
     }
 
-    /// `-32603` with the text of another error as data. The text travels to the peer: paths and
-    /// quoted input included.
+    /// `-32603` with the text of another error as data.
     #[must_use]
     pub fn into_internal_error(error: impl std::error::Error) -> Self {
         Self::internal_error().data(error.to_string())

@@ -97,8 +97,7 @@ impl RawJsonRpcError {
         self
     }
 
-    /// The error as application code sees it. Null data and extension members are lost; an error that
-    /// comes over a connection keeps them beside that view, for relays.
+    /// The error as application code sees it. Null data and extension members are lost.
     #[must_use]
     pub fn into_acp_error(self) -> Error {
         let data = match self.data {

@@ -5,9 +5,7 @@ use greenroom_protocol::Result;
 use crate::connection_to::{ConnectionContext, ConnectionTo};
 use crate::role::Role;
 
-/// Runs at most once: after the peer closed its side and every pending request has failed.
-///
-/// See [`Builder::on_close`](crate::Builder::on_close) for the order and the limits.
+/// Runs once after the peer closed its side and every pending request has failed.
 pub trait HandleConnectionClose<Counterpart: Role>: Send {
     /// The callback.
     ///

@@ -135,10 +135,7 @@ impl Link {
         Self::new(Ends::Opening(Box::pin(open)))
     }
 
-    /// Adds the future that drives the link, in place of one that is there; it runs as an actor of
-    /// the connection's tree. Its error ends the connection, and explains a broken pipe. When
-    /// everything is written it is asked to finish; one that cannot be asked has 250 ms, and is then
-    /// dropped.
+    /// Adds the future that drives the link; it runs as an actor of the connection's tree.
     #[must_use]
     pub fn with_driver(mut self, driver: ConnectionDriver) -> Self {
         self.driver = Some(driver);

@@ -126,7 +126,7 @@ impl RawConnection {
         let _ = self.actor.cast(RawMessage::Close);
     }
 
-    /// Ends the connection at once: what waits is not written, `on_end` gets an error.
+    /// Ends the connection at once.
     pub fn kill(&self) {
         self.actor.kill();
     }
