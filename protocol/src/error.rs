@@ -73,6 +73,15 @@ struct Local {
     wire: Option<Box<RawValue>>,
 }
 
+/// An error object as it is read: whatever else it holds stays text.
+#[derive(Deserialize)]
+struct WireError<'a> {
+    code: i32,
+    message: String,
+    #[serde(default, borrow)]
+    data: Option<&'a RawValue>,
+}
+
 impl Error {
     /// An error with any code.
     #[must_use]
@@ -165,9 +174,15 @@ impl Error {
     /// # Errors
     /// `-32603` when the object has no integer code or no message.
     pub fn from_wire(raw: &RawValue) -> Result<Self> {
-        let parsed: RawJsonRpcError = serde_json::from_str(raw.get())
+        let parsed: WireError<'_> = serde_json::from_str(raw.get())
             .map_err(|_| Self::internal_error().data("the peer's error object has no integer code or no message"))?;
-        let mut error = parsed.into_acp_error();
+        let data = parsed.data.and_then(|data| match serde_json::from_str(data.get()) {
+            Ok(Value::Null) => None,
+            Ok(value) => Some(value),
+            // JSON that no value holds, such as a number beyond the range of a float.
+            Err(_) => Some(Value::String(data.get().to_owned())),
+        });
+        let mut error = Self::new(parsed.code, parsed.message).data(data);
         error.local = Some(Arc::new(Local { origin: Origin::Ordinary, wire: Some(raw.to_owned()) }));
         Ok(error)
     }

@@ -8,3 +8,18 @@ pub const CANCEL_REQUEST: &str = "$/cancel_request";
 
 /// Prefix of optional notifications: unhandled ones are ignored, never refused (spec §6.1, 16).
 pub const PROTOCOL_PREFIX: &str = "$/";
+
+/// Opens a session.
+pub const SESSION_NEW: &str = "session/new";
+
+/// Opens a session that the agent knows, with its history.
+pub const SESSION_LOAD: &str = "session/load";
+
+/// Opens a session that the agent knows, without its history.
+pub const SESSION_RESUME: &str = "session/resume";
+
+/// Stops what a session is doing.
+pub const SESSION_CANCEL: &str = "session/cancel";
+
+/// Asks the user for a decision.
+pub const SESSION_REQUEST_PERMISSION: &str = "session/request_permission";

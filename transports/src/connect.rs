@@ -4,7 +4,7 @@
 
 use futures_sink::Sink;
 use greenroom_actors::link::Link;
-use greenroom_actors::{ConnectTo, Role};
+use greenroom_actors::{Channel, ConnectTo, ConnectionDriver, Role};
 use greenroom_protocol::Result;
 
 use crate::{ByteStreams, Lines};
@@ -19,6 +19,10 @@ macro_rules! component {
         {
             async fn connect_to(self, client: impl ConnectTo<<$role as Role>::Counterpart>) -> Result<()> {
                 ConnectTo::<$role>::connect_to(<$type>::into_link(self), client).await
+            }
+
+            fn into_channel_and_future(self) -> (Channel, Option<ConnectionDriver>) {
+                ConnectTo::<$role>::into_channel_and_future(<$type>::into_link(self))
             }
 
             fn into_link(self) -> Link {

@@ -5,7 +5,9 @@ use greenroom_protocol::Result;
 use crate::connection_to::{ConnectionContext, ConnectionTo};
 use crate::role::Role;
 
-/// Runs once after the peer closed its side and every pending request has failed.
+/// Runs once after the peer closed its side and every pending request has failed; not at all when
+/// the foreground of `connect_with` was done before. A callback that runs when the foreground ends
+/// is completed, and its error counts.
 pub trait HandleConnectionClose<Counterpart: Role>: Send {
     /// The callback.
     ///
@@ -60,6 +62,9 @@ where
     Fut: Future<Output = Result<()>> + Send,
 {
     async fn handle_connection_close(self, connection: ConnectionTo<Counterpart>) -> Result<()> {
-        (self.close)(Context::of(connection)).await
+        let Some(callback) = connection.shared().begin_close_callback() else { return Ok(()) };
+        let result = (self.close)(Context::of(connection)).await;
+        callback.end(&result);
+        result
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 pub use greenroom_protocol::ConnectionDriver;
 use greenroom_protocol::{BoxFuture, Channel, Result};
+use tokio::sync::oneshot;
 
 use crate::link::Link;
 use crate::role::Role;
@@ -66,6 +67,31 @@ impl<R: Role> ConnectTo<R> for Channel {
 impl<R: Role> ConnectTo<R> for Link {
     async fn connect_to(self, client: impl ConnectTo<R::Counterpart>) -> Result<()> {
         crate::relay::join(self, client.into_link()).await
+    }
+
+    /// The driver can be asked to finish: what is in the channel by then is written and flushed, and
+    /// the end of the input is not waited for.
+    fn into_channel_and_future(self) -> (Channel, Option<ConnectionDriver>) {
+        match self.into_channel() {
+            Ok(normalized) => normalized,
+            Err(link) => {
+                let (ours, theirs) = Channel::duplex();
+                let (finish, finished) = oneshot::channel();
+                let finished = async {
+                    // Nobody is left to ask: then it ends by itself.
+                    if finished.await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                let work = crate::relay::join_until(link, Link::channel(theirs), finished);
+                (
+                    ours,
+                    Some(ConnectionDriver::with_finish(work, move || {
+                        let _ = finish.send(());
+                    })),
+                )
+            }
+        }
     }
 
     fn into_link(self) -> Link {

@@ -13,7 +13,7 @@ use crate::close::HandleConnectionClose;
 use crate::component::ConnectTo;
 use crate::connection::{MethodText, Shared, Step, TaskItem};
 use crate::dispatch::Dispatch;
-use crate::handlers::{DynamicHandlerGuard, HandleDispatchFrom, Registry};
+use crate::handlers::{DynamicHandlerGuard, HandleDispatchFrom, Registry, session_of};
 use crate::request::{Decode, PreparedRequest, Reply, SentRequest};
 use crate::role::{HasPeer, Role};
 use crate::run::RunWithConnectionTo;
@@ -130,8 +130,16 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
     {
         let to = self.counterpart.remote_style(peer);
         let params = Bytes::from(notification.params_text()?);
+        let cancelled = (notification.method() == method::SESSION_CANCEL)
+            .then(|| std::str::from_utf8(&params).ok().and_then(session_of).map(|id| id.into_owned()))
+            .flatten();
         let method = MethodText::Name(notification.method().to_owned().into());
-        self.shared.publish_notification(method, params, to, None)
+        self.shared.publish_notification(method, params, to, None)?;
+        // After the notification: the agent must not take the answers for decisions of the user.
+        if let Some(session) = cancelled {
+            self.shared.cancel_session(&session);
+        }
+        Ok(())
     }
 
     /// Passes a message on to the peer: see [`send_proxied_message_to`](Self::send_proxied_message_to).

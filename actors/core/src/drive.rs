@@ -113,16 +113,30 @@ where
         let mut over = pin!(closed(&end, &shared.live));
         let (mut runner_done, mut hosted_done) = (false, false);
         let mut foreground: Option<Result<R>> = None;
+        // What a close callback that runs already sends leaves before the output is sealed.
+        let mut sealing = pin!(async {
+            let failed = shared.close_callbacks_done().await;
+            shared.finish();
+            failed
+        });
+        let (mut sealed, mut failed) = (true, None);
         let result = loop {
             tokio::select! {
                 // The foreground first: what it sends precedes what handlers send meanwhile.
                 biased;
                 result = &mut main, if foreground.is_none() => {
                     match &result {
-                        Ok(_) => shared.finish(),
+                        Ok(_) => {
+                            shared.begin_drain();
+                            sealed = false;
+                        }
                         Err(error) => shared.fail(ConnectionTermination::ForegroundError(error.clone())),
                     }
                     foreground = Some(result);
+                }
+                error = &mut sealing, if !sealed => {
+                    sealed = true;
+                    failed = error;
                 }
                 result = &mut runner, if !runner_done => {
                     runner_done = true;
@@ -137,7 +151,7 @@ where
         drop(guard);
         match foreground {
             Some(Err(error)) => Err(error),
-            Some(Ok(value)) => result.map(|()| Driven::Foreground(value)),
+            Some(Ok(value)) => failed.map_or(result, Err).map(|()| Driven::Foreground(value)),
             None => result.map(|()| Driven::Ended),
         }
     }

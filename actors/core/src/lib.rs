@@ -26,6 +26,7 @@ mod relay;
 mod request;
 mod responder;
 mod run;
+mod session;
 mod termination;
 
 #[doc(hidden)]
@@ -54,4 +55,8 @@ pub use responder::{Responder, ResponseRouter};
 pub use role::acp::{Agent, Client, Conductor, Proxy};
 pub use role::{HasPeer, RemoteStyle, Role, RoleId, UntypedRole};
 pub use run::{ChainRun, NullRun, RunWithConnectionTo};
+pub use session::{
+    ActiveSession, Blocking, NonBlocking, RestoreSessionBuilder, RestoredSession, SessionBlockState, SessionBuilder,
+    SessionMessage,
+};
 pub use termination::ConnectionTermination;

@@ -185,6 +185,15 @@ impl Link {
         self.max_frame.unwrap_or(limits::MAX_FRAME)
     }
 
+    /// The channel that this link is, with its driver; anything else comes back.
+    #[expect(clippy::result_large_err, reason = "not an error: the other kind of link")]
+    pub(crate) fn into_channel(self) -> Result<(Channel, Option<ConnectionDriver>), Self> {
+        match self.ends {
+            Ends::Channel(channel) => Ok((channel, self.driver)),
+            ends => Err(Self { ends, ..self }),
+        }
+    }
+
     /// Waits until the link is up.
     ///
     /// # Errors

@@ -39,6 +39,11 @@ pub struct ConnectionOptions {
     /// Time for answers to accepted requests after the end of the input; the default is 5 s. Not
     /// used with `connect_with`, where the foreground decides.
     pub drain: Duration,
+    /// Bytes of one session's messages that may wait for its reader. Above that the session fails,
+    /// and only it.
+    pub session_cap: usize,
+    /// Time that a cancelled turn has to end by itself.
+    pub cancel_deadline: Duration,
     /// Whether JSON arrays are taken apart (the default) or refused as a whole.
     pub batches: Batches,
     /// What a request gets whose responder was dropped (spec §9, decision 3).
@@ -56,6 +61,8 @@ impl Default for ConnectionOptions {
             outgoing_cap: 256 * 1024 * 1024,
             restart: RestartPolicy::default(),
             drain: DRAIN,
+            session_cap: 16 * 1024 * 1024,
+            cancel_deadline: Duration::from_secs(30),
             batches: Batches::Accept,
             dropped_responder: ResponderDropPolicy::Answer,
             end_on_failure: false,

@@ -90,11 +90,20 @@ impl<T: JsonRpcResponse> Responder<T> {
     /// # Errors
     /// As [`respond`](Self::respond).
     pub fn respond_with_result(self, result: Result<T>) -> Result<()> {
+        let good = result.is_ok();
         let outcome = match self.encode {
             Some(encode) => encode(&self.method, result),
             None => result.and_then(|response| response.into_text(&self.method).map(Bytes::from)),
         };
-        self.call.answer(outcome)
+        match outcome {
+            // Whatever went wrong with a good response, it is this side's fault.
+            Err(unwritable) if good => {
+                let data = serde_json::json!({ "reason": "the response cannot be written", "method": &*self.method });
+                self.call.answer(Err(Error::internal_error().data(data)))?;
+                Err(unwritable)
+            }
+            outcome => self.call.answer(outcome),
+        }
     }
 
     /// Whether an answer may be passed on without being read: nothing changes it here.

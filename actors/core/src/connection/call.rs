@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use greenroom_protocol::{Error, Origin, Outbound, RawId, RequestId};
+use greenroom_protocol::{Error, Origin, Outbound, RawId, RequestId, method};
 
 use super::batch::BatchSlot;
+use super::message::InboundCall;
 use super::shared::Shared;
+use crate::handlers::session_of;
 use crate::options::ResponderDropPolicy;
 use crate::request::CancelFlag;
 use crate::runtime::Permit;
@@ -24,6 +26,8 @@ pub(crate) struct CallState {
     answered: AtomicBool,
     phase: AtomicU8,
     slot: Option<BatchSlot>,
+    /// The session whose user is asked for permission.
+    permission_of: Option<Box<str>>,
     connection: Weak<Shared>,
 }
 
@@ -41,10 +45,13 @@ impl CallState {
     pub(crate) fn new(
         id: RequestId,
         raw_id: RawId,
-        method: &str,
+        call: &InboundCall,
         slot: Option<BatchSlot>,
         connection: &Arc<Shared>,
     ) -> Arc<Self> {
+        let method = call.method();
+        let asks = method == method::SESSION_REQUEST_PERMISSION;
+        let permission_of = if asks { session_of(call.params_text()).map(|id| (*id).into()) } else { None };
         Arc::new(Self {
             id,
             raw_id,
@@ -53,6 +60,7 @@ impl CallState {
             answered: AtomicBool::new(false),
             phase: AtomicU8::new(phase::DISPATCHING),
             slot,
+            permission_of,
             connection: Arc::downgrade(connection),
         })
     }
@@ -63,6 +71,11 @@ impl CallState {
 
     pub(crate) fn method(&self) -> &str {
         &self.method
+    }
+
+    /// The session whose user is asked for permission, if this request does that.
+    pub(crate) fn permission_of(&self) -> Option<&str> {
+        self.permission_of.as_deref()
     }
 
     /// Sends the answer unless there was one. Fails only when the connection is gone.

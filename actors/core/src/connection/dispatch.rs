@@ -29,6 +29,7 @@ use crate::options::ConnectionOptions;
 use crate::request::{Reply, StepGuard};
 use crate::role::Role;
 use crate::runtime::{Flow, Inbox, Permit, Scoped, Stage};
+use crate::session::SessionEntry;
 use crate::termination::ConnectionTermination;
 use ending::EndProgress;
 
@@ -64,6 +65,8 @@ struct AtWork {
     place: Place,
     /// Whether a handler before wanted the message to be offered again.
     retry: bool,
+    /// The session that the message belongs to: it takes what no handler before it takes.
+    session: Option<Arc<SessionEntry>>,
 }
 
 /// Where it is looked at.
@@ -180,7 +183,7 @@ impl<C: Role> Dispatch<C> {
         match self.handlers.call(plan, delivery, &connection).await {
             Called::Done(handled) => self.registered(subject, handled).await,
             Called::Posted(verdict) => {
-                self.at_work = Some(AtWork { subject, place: Place::Registered(verdict), retry: false });
+                self.at_work = Some(AtWork { subject, place: Place::Registered(verdict), retry: false, session: None });
                 self.resume().await;
             }
         }
@@ -194,11 +197,11 @@ impl<C: Role> Dispatch<C> {
                 Place::Registered(verdict) => verdict.await.unwrap_or_else(|_| Err(gone())),
                 Place::Added(handlers) => handlers.await,
             };
-            let Some(AtWork { subject, place, retry }) = self.at_work.take() else { break };
+            let Some(AtWork { subject, place, retry, session }) = self.at_work.take() else { break };
             match place {
                 // Boxed, because offering a message ends here again.
                 Place::Registered(_) => Box::pin(self.registered(subject, handled)).await,
-                Place::Added(_) => self.added(subject, handled, retry).await,
+                Place::Added(_) => self.added(subject, handled, retry, session).await,
             }
         }
         self.run_callback().await;
@@ -215,21 +218,40 @@ impl<C: Role> Dispatch<C> {
 
     /// Offers a message to the handlers that were added later.
     async fn offer(&mut self, delivery: Delivery, subject: Subject, retry: bool) {
-        match self.dynamic.offer(delivery, self.connection()) {
-            Offered::Unwanted(delivery) => self.unclaimed(delivery, subject, retry).await,
+        let session = self.shared.sessions.of(&delivery);
+        let before = session.as_ref().map_or(u64::MAX, |session| session.number());
+        match self.dynamic.offer(delivery, self.connection(), before) {
+            Offered::Unwanted(delivery) => self.claim(delivery, subject, retry, session).await,
             Offered::Running(handlers) => {
-                self.at_work = Some(AtWork { subject, place: Place::Added(handlers), retry });
+                self.at_work = Some(AtWork { subject, place: Place::Added(handlers), retry, session });
                 Box::pin(self.resume()).await;
             }
         }
     }
 
     /// The handlers that were added later are done.
-    async fn added(&mut self, subject: Subject, handled: Result<Handled<Delivery>, Error>, retry: bool) {
+    async fn added(
+        &mut self,
+        subject: Subject,
+        handled: Result<Handled<Delivery>, Error>,
+        retry: bool,
+        session: Option<Arc<SessionEntry>>,
+    ) {
         match handled {
             Ok(Handled::Yes) => self.conclude(subject, Ok(())).await,
-            Ok(Handled::No { message, retry: again }) => self.unclaimed(message, subject, retry | again).await,
+            Ok(Handled::No { message, retry: again }) => self.claim(message, subject, retry | again, session).await,
             Err(error) => self.conclude(subject, Err(error)).await,
+        }
+    }
+
+    /// Gives a message to its session, if it has one.
+    async fn claim(&mut self, delivery: Delivery, subject: Subject, retry: bool, session: Option<Arc<SessionEntry>>) {
+        match session {
+            Some(session) => {
+                session.deliver(delivery);
+                self.conclude(subject, Ok(())).await;
+            }
+            None => self.unclaimed(delivery, subject, retry).await,
         }
     }
 

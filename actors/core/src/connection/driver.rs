@@ -5,6 +5,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use greenroom_protocol::{ConnectionDriver, Error};
@@ -13,13 +14,33 @@ use tokio::time::{Duration, Instant};
 
 use crate::runtime::{Flow, Inbox, Stage};
 
-/// Time for a driver to end by itself after the end of its input.
+/// Time for a driver that cannot be asked to end, after the end of its input.
 const GRACE: Duration = Duration::from_millis(250);
+
+/// How a driver is told that everything was handed over to it.
+#[derive(Default)]
+pub(crate) struct FinishDriver {
+    told: Notify,
+    joins: AtomicBool,
+}
+
+impl FinishDriver {
+    /// This side is done: a driver that cannot be asked to end is dropped soon.
+    pub(crate) fn finish(&self) {
+        self.told.notify_one();
+    }
+
+    /// The far side is done: its driver is waited for, however long it takes.
+    pub(crate) fn join(&self) {
+        self.joins.store(true, Ordering::Release);
+        self.told.notify_one();
+    }
+}
 
 /// The stage that polls a driver.
 pub(crate) struct Driver {
     driver: Option<ConnectionDriver>,
-    finish: Arc<Notify>,
+    finish: Arc<FinishDriver>,
     finishing: bool,
     /// When a driver that cannot be asked to end is dropped.
     deadline: Option<Instant>,
@@ -27,7 +48,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// `finish` asks the driver to end by itself.
-    pub(crate) fn new(driver: ConnectionDriver, finish: Arc<Notify>) -> Self {
+    pub(crate) fn new(driver: ConnectionDriver, finish: Arc<FinishDriver>) -> Self {
         Self { driver: Some(driver), finish, finishing: false, deadline: None }
     }
 }
@@ -52,9 +73,9 @@ impl Stage for Driver {
                         Err(_panic) => Flow::Failed(Error::internal_error().data("the transport's driver panicked")),
                     };
                 }
-                () = self.finish.notified(), if !self.finishing => {
+                () = self.finish.told.notified(), if !self.finishing => {
                     self.finishing = true;
-                    if !driver.request_finish() {
+                    if !driver.request_finish() && !self.finish.joins.load(Ordering::Acquire) {
                         // An opaque driver only sees the end of its input: a component of this
                         // process works off what came before it.
                         self.deadline = Some(Instant::now() + GRACE);

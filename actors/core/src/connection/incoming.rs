@@ -79,7 +79,7 @@ impl Incoming {
             }
         };
         let slot = batch.map(BatchHandle::reserve);
-        let state = CallState::new(id, raw_id, call.method(), slot, &self.shared);
+        let state = CallState::new(id, raw_id, &call, slot, &self.shared);
         self.shared.open_call(&state);
         self.step(Step::Request(call, OpenCall::new(state)));
     }
@@ -121,9 +121,11 @@ impl Incoming {
             #[serde(deserialize_with = "serde::Deserialize::deserialize")]
             request_id: RequestId,
         }
-        match serde_json::from_str::<Params>(call.params_text()) {
-            Ok(params) => self.shared.cancel_call(&params.request_id),
-            Err(_) => tracing::warn!("a cancellation without a usable request id was ignored"),
+        // Serde would read an array as the struct, by position.
+        let object = Some(call.params_text()).filter(|params| params.starts_with('{'));
+        match object.map(serde_json::from_str::<Params>) {
+            Some(Ok(params)) => self.shared.cancel_call(&params.request_id),
+            Some(Err(_)) | None => tracing::warn!("a cancellation without a usable request id was ignored"),
         }
     }
 
@@ -200,6 +202,7 @@ impl Stage for Incoming {
     async fn run(&mut self, inbox: &mut Inbox<Inbound>) -> Flow {
         while let Some(item) = inbox.begin() {
             match item {
+                Inbound::Frame(..) if self.shared.is_draining() => drop(inbox.commit()),
                 Inbound::Frame(frame, permit) => {
                     let (frame, permit) = (frame.clone(), permit.take());
                     self.frame(frame, permit);
@@ -207,7 +210,10 @@ impl Stage for Incoming {
                 }
                 Inbound::Eof(end) => {
                     let end = end.clone();
-                    self.step(Step::Eof(end));
+                    // Without a dispatch loop that would work it off: this side is done already.
+                    if let Err(Step::Eof(end)) = self.shared.steps.send(Step::Eof(end)) {
+                        self.shared.input_ended(end.error);
+                    }
                     inbox.commit();
                     return Flow::Finished;
                 }

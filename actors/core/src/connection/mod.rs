@@ -3,6 +3,7 @@
 mod batch;
 mod call;
 mod dispatch;
+mod drain;
 mod driver;
 mod incoming;
 mod message;
@@ -24,5 +25,5 @@ pub use raw::{OnEnd, RawConnection};
 pub use reader::{Outlet, outlet_to};
 pub(crate) use shared::{Shared, Waiter};
 pub(crate) use start::{DRAIN, Prepared, Spec, Started};
-pub(crate) use supervisor::End;
+pub(crate) use supervisor::{ConnectionMessage, End};
 pub(crate) use tasks::TaskItem;

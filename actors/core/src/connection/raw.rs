@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use greenroom_protocol::{Error, Origin, Outbound};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
-use super::driver::Driver;
+use super::driver::{Driver, FinishDriver};
 use super::message::Wire;
 use super::outgoing::WireSink;
-use super::reader::{ChannelReader, Outlet, PortReader, Reader, for_link};
+use super::reader::{ChannelReader, Outlet, PortReader, Reader, StopInput, for_link, stop_port};
 use super::writer::{ChannelWriter, Writer};
 use crate::link::{Ends, Link};
 use crate::options::ConnectionOptions;
@@ -40,6 +40,7 @@ pub type OnEnd = Box<dyn FnOnce(Result<(), Error>) + Send + Sync>;
 pub struct RawConnection {
     sink: WireSink,
     actor: ActorRef<RawMessage>,
+    driven: bool,
 }
 
 impl RawConnection {
@@ -63,6 +64,8 @@ impl RawConnection {
         let mut assembly = Assembly { node: node.clone(), live: live.clone(), children: Vec::new(), options };
         let mut seats = RawSeats::default();
         let mut closing: Box<dyn Fn() + Send + Sync> = Box::new(|| {});
+        // A byte stream ends by itself.
+        let mut stop_input: StopInput = Box::new(|| {});
         let sink = match link.ends {
             Ends::Bytes { reader, writer } => {
                 let credit = Credit::new(options.incoming_credit);
@@ -74,6 +77,7 @@ impl RawConnection {
             }
             Ends::Channel(channel) => {
                 let (reader, far) = ChannelReader::new(channel, outlet);
+                stop_input = reader.stopper();
                 seats.reader = assembly.add("reader", reader, Mailbox::new());
                 let wire = Mailbox::new();
                 seats.writer = Some(assembly.add("writer", ChannelWriter::new(far), wire.clone()));
@@ -81,6 +85,7 @@ impl RawConnection {
             }
             Ends::Port(port) => {
                 seats.reader = assembly.add("reader", PortReader::new(outlet), port.incoming.clone());
+                stop_input = stop_port(&port.incoming);
                 let (ours, theirs) = (port.incoming, port.outgoing.clone());
                 closing = Box::new(move || {
                     let _ = theirs.send(Inbound::Eof(EndOfInput::default()));
@@ -90,16 +95,18 @@ impl RawConnection {
             }
             Ends::Opening(_) => return Err(Error::internal_error().data("the link did not open")),
         };
-        let finish_driver = Arc::new(Notify::new());
+        let finish_driver: Arc<FinishDriver> = Arc::default();
         if let Some(driver) = link.driver {
             let stage = Driver::new(driver, finish_driver.clone());
             seats.driver = Some(assembly.add(link.driver_kind, stage, Mailbox::new()));
         }
+        let driven = seats.driver.is_some();
         let kit = RawKit {
             children: Children::new(assembly.children),
             seats,
             sink: sink.clone(),
             finish_driver,
+            stop_input,
             closing,
             on_end: Some(on_end),
             node,
@@ -111,7 +118,7 @@ impl RawConnection {
         };
         let (actor, _join) =
             spawned.map_err(|error| Error::internal_error().data(format!("the connection did not start: {error}")))?;
-        Ok(Self { sink, actor })
+        Ok(Self { sink, actor, driven })
     }
 
     /// Queues a message behind everything sent before. Never blocks; after the end it goes nowhere.
@@ -124,6 +131,23 @@ impl RawConnection {
     /// written and the driver, if there is one, has ended.
     pub fn close(&self) {
         let _ = self.actor.cast(RawMessage::Close);
+    }
+
+    /// Whether a driver stands behind the link, whose end is the end of the far side.
+    pub(crate) fn is_driven(&self) -> bool {
+        self.driven
+    }
+
+    /// Closes the outgoing half behind everything that was sent, and goes on reading. The connection
+    /// ends when its driver has; without a driver, when both directions have ended.
+    pub(crate) fn half_close(&self) {
+        let _ = self.actor.cast(RawMessage::HalfClose);
+    }
+
+    /// Takes nothing more than what the far side has sent by now, where that can be told: for byte
+    /// streams it cannot.
+    pub(crate) fn stop_input(&self) {
+        let _ = self.actor.cast(RawMessage::StopInput);
     }
 
     /// Ends the connection at once.
@@ -172,7 +196,8 @@ struct RawKit {
     children: Children,
     seats: RawSeats,
     sink: WireSink,
-    finish_driver: Arc<Notify>,
+    finish_driver: Arc<FinishDriver>,
+    stop_input: StopInput,
     closing: Box<dyn Fn() + Send + Sync>,
     on_end: Option<OnEnd>,
     node: Arc<Node>,
@@ -184,6 +209,8 @@ struct RawKit {
 pub(crate) enum RawMessage {
     Restart(usize),
     Close,
+    HalfClose,
+    StopInput,
     GraceOver,
 }
 
@@ -204,6 +231,7 @@ struct RawGuard {
     timers: Vec<JoinHandle<()>>,
     result: Option<Result<(), Error>>,
     input_ended: bool,
+    sealing: bool,
     sealed: bool,
     closing: bool,
     driver_ended: bool,
@@ -225,6 +253,7 @@ impl Actor for RawSupervisor {
             timers: Vec::new(),
             result: None,
             input_ended: false,
+            sealing: false,
             sealed: false,
             closing: false,
             driver_ended: false,
@@ -252,6 +281,8 @@ impl Actor for RawSupervisor {
         match message {
             RawMessage::Restart(child) => state.restart(child, &me).await,
             RawMessage::Close => state.close(&me),
+            RawMessage::HalfClose => state.seal(&me),
+            RawMessage::StopInput => (state.kit.stop_input)(),
             RawMessage::GraceOver => state.conclude(&me),
         }
         Ok(())
@@ -306,6 +337,14 @@ impl RawGuard {
         if std::mem::replace(&mut self.closing, true) {
             return;
         }
+        if self.sealed { self.after_seal(me) } else { self.seal(me) }
+    }
+
+    /// Closes the outgoing half behind everything that was sent.
+    fn seal(&mut self, me: &ActorRef<RawMessage>) {
+        if std::mem::replace(&mut self.sealing, true) {
+            return;
+        }
         self.kit.sink.seal();
         if self.kit.seats.writer.is_none() {
             // Another tree of this process: nothing is written, it ends by itself.
@@ -314,11 +353,16 @@ impl RawGuard {
         }
     }
 
+    /// The outgoing half is closed.
     fn after_seal(&mut self, me: &ActorRef<RawMessage>) {
-        if self.kit.seats.driver.is_some() && !self.driver_ended {
-            self.kit.finish_driver.notify_one();
-        } else {
-            self.conclude(me);
+        let driven = self.kit.seats.driver.is_some() && !self.driver_ended;
+        match (driven, self.closing) {
+            (true, true) => self.kit.finish_driver.finish(),
+            // It sees the end of its input, and decides.
+            (true, false) => {}
+            (false, true) => self.conclude(me),
+            (false, false) if self.input_ended => self.conclude(me),
+            (false, false) => {}
         }
     }
 
@@ -328,7 +372,8 @@ impl RawGuard {
         match outcome {
             Outcome::Finished if child == seats.reader => {
                 self.input_ended = true;
-                if self.broken.is_some() || self.driver_ended {
+                let driven = self.kit.seats.driver.is_some();
+                if self.broken.is_some() || self.driver_ended || (self.sealed && !driven) {
                     self.conclude(me);
                 }
             }
@@ -338,12 +383,16 @@ impl RawGuard {
             }
             Outcome::Finished if is_driver => {
                 self.driver_ended = true;
+                (self.kit.stop_input)();
                 // What it said last may still be on the way.
                 if self.input_ended { self.conclude(me) } else { self.later(GRACE, me, RawMessage::GraceOver) }
             }
             Outcome::Finished => {}
             Outcome::Failed(error) => {
-                self.driver_ended |= is_driver;
+                if is_driver {
+                    self.driver_ended = true;
+                    (self.kit.stop_input)();
+                }
                 if is_driver || self.broken.is_none() {
                     self.broken = Some(error);
                 }

@@ -10,7 +10,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use greenroom_protocol::{Batches, Channel, Error, Frame, Origin, TransportFrame};
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Duration;
 
 use crate::link::{ByteReader, Exit, LineDirection, LineTap, show};
@@ -55,6 +55,16 @@ pub(crate) fn for_link(batches: Batches, outlet: Outlet) -> Outlet {
             });
         }),
     }
+}
+
+/// Ends an input behind what was accepted, because nobody is left to send more.
+pub(crate) type StopInput = Box<dyn Fn() + Send + Sync>;
+
+/// [`StopInput`] of another tree in this process.
+pub(crate) fn stop_port(incoming: &Mailbox<Inbound>) -> StopInput {
+    let incoming = incoming.clone();
+    // After the end that the tree itself sent, this one is read by nobody.
+    Box::new(move || drop(incoming.send(Inbound::Eof(EndOfInput::default()))))
 }
 
 /// The stage of a byte stream's reader.
@@ -241,6 +251,9 @@ pub(crate) fn transport_error(action: &str, error: &std::io::Error) -> Error {
 pub(crate) struct ChannelReader {
     source: futures_channel::mpsc::UnboundedReceiver<TransportFrame>,
     outlet: Outlet,
+    /// Told when whoever drives the far end is done: what is in the channel is all that comes, even
+    /// if somebody still holds a sender.
+    last: Arc<Notify>,
     ended: bool,
 }
 
@@ -249,7 +262,13 @@ impl ChannelReader {
         channel: Channel,
         outlet: Outlet,
     ) -> (Self, futures_channel::mpsc::UnboundedSender<TransportFrame>) {
-        (Self { source: channel.rx, outlet, ended: false }, channel.tx)
+        (Self { source: channel.rx, outlet, last: Arc::default(), ended: false }, channel.tx)
+    }
+
+    /// Ends the input behind what is in the channel.
+    pub(crate) fn stopper(&self) -> StopInput {
+        let last = self.last.clone();
+        Box::new(move || last.notify_one())
     }
 }
 
@@ -261,7 +280,15 @@ impl Stage for ChannelReader {
             if self.ended {
                 return Flow::Finished;
             }
-            match self.source.next().await {
+            let next = tokio::select! {
+                biased;
+                () = self.last.notified() => {
+                    self.source.close();
+                    continue;
+                }
+                next = self.source.next() => next,
+            };
+            match next {
                 Some(frame) => match Frame::from_transport_frame(&frame) {
                     Ok(frame) => (self.outlet)(Inbound::Frame(frame, None)),
                     Err(error) => tracing::warn!(code = i32::from(error.code), "a channel frame could not be written"),

@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, timeout};
 
 use super::call::{CallState, OpenCall};
+use super::drain::CloseCallbacks;
 use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
@@ -27,6 +28,7 @@ use crate::handlers::AnyRegistry;
 use crate::options::{ConnectionOptions, ResponderDropPolicy};
 use crate::request::Reply;
 use crate::runtime::{Credit, LiveCount, Mailbox, Node, Permit};
+use crate::session::{SessionItem, SessionTable};
 use crate::termination::{Cause, ConnectionTermination};
 
 /// Who waits for the answer to one of our requests.
@@ -91,6 +93,10 @@ pub(crate) struct Shared {
     pub(crate) live: LiveCount,
     /// The handlers that are added while the connection runs; a `Registry` of the peer's role.
     pub(crate) dynamic: Arc<dyn AnyRegistry>,
+    /// The open sessions of a client.
+    pub(crate) sessions: SessionTable,
+    /// What was read and is not worked off.
+    pub(crate) in_credit: Credit,
     pub(crate) out_credit: Credit,
     pub(crate) out_cap: usize,
     pub(crate) dropped_responder: ResponderDropPolicy,
@@ -98,7 +104,9 @@ pub(crate) struct Shared {
     runtime: Handle,
     next_id: AtomicI64,
     dialect: AtomicU8,
-    draining: AtomicBool,
+    /// Set once nothing new may begin.
+    pub(super) draining: AtomicBool,
+    pub(super) close_callbacks: CloseCallbacks,
     overflowed: AtomicBool,
 }
 
@@ -131,6 +139,8 @@ impl Shared {
             node,
             live: LiveCount::new(),
             dynamic,
+            sessions: SessionTable::new(options),
+            in_credit: Credit::new(options.incoming_credit),
             out_credit: Credit::new(options.outgoing_high_mark),
             out_cap: options.outgoing_cap,
             dropped_responder: options.dropped_responder,
@@ -138,6 +148,7 @@ impl Shared {
             next_id: AtomicI64::new(0),
             dialect: AtomicU8::new(0),
             draining: AtomicBool::new(false),
+            close_callbacks: CloseCallbacks::default(),
             overflowed: AtomicBool::new(false),
         })
     }
@@ -171,6 +182,20 @@ impl Shared {
         let call = self.open_calls.lock().get(id).cloned();
         if let Some(call) = call {
             call.cancelled.set();
+        }
+    }
+
+    /// A session's work is cancelled: its open permission requests are answered so, and its turn
+    /// gets a deadline.
+    pub(crate) fn cancel_session(&self, id: &str) {
+        let asked = |call: &&Arc<CallState>| call.permission_of() == Some(id);
+        let open: Vec<_> = self.open_calls.lock().values().filter(asked).cloned().collect();
+        for call in open {
+            call.cancelled.set();
+            let _ = call.answer(Ok(Bytes::from_static(br#"{"outcome":{"outcome":"cancelled"}}"#)));
+        }
+        if let Some(session) = self.sessions.find(id) {
+            let _ = session.tell(SessionItem::Cancel);
         }
     }
 
@@ -337,17 +362,6 @@ impl Shared {
         }
     }
 
-    /// This side is done: what was published leaves, new messages are not dispatched.
-    pub(crate) fn finish(&self) {
-        self.draining.store(true, Ordering::Release);
-        self.seal();
-    }
-
-    /// Whether new messages are dispatched no more.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
-    }
-
     /// Lets everything published so far leave, then closes the outgoing half.
     pub(crate) fn seal(&self) {
         self.outgoing.send_last(Outgoing::Seal);
@@ -375,6 +389,7 @@ impl Shared {
         drop(self.steps.close());
         drop(self.outgoing.close());
         self.dynamic.close();
+        self.sessions.kill_all(&self.closed_error(), &self.runtime);
         self.incoming_closed.send_replace(true);
     }
 

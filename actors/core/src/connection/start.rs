@@ -5,17 +5,17 @@ use std::sync::Arc;
 use greenroom_protocol::Error;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorCell};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Duration;
 
 use super::dispatch::Dispatch;
-use super::driver::Driver;
+use super::driver::{Driver, FinishDriver};
 use super::incoming::Incoming;
 use super::message::Wire;
 use super::outgoing::{OutgoingProtocol, WireSink};
 use super::pending::PendingReplies;
-use super::reader::{ChannelReader, Reader, for_link, outlet_to};
+use super::reader::{ChannelReader, Reader, StopInput, for_link, outlet_to, stop_port};
 use super::shared::Shared;
 use super::supervisor::{ConnectionSupervisor, End, Kit, Seats};
 use super::tasks::{TaskSet, Tasks};
@@ -26,7 +26,7 @@ use crate::link::{Ends, Link};
 use crate::options::ConnectionOptions;
 use crate::port::{EndOfInput, Inbound};
 use crate::role::{Nature, Role};
-use crate::runtime::{Child, Children, Credit, Mailbox, Node, Seat, Stage};
+use crate::runtime::{Child, Children, Mailbox, Node, Seat, Stage};
 use crate::termination::ConnectionTermination;
 
 /// What a connection is made of, beside its link.
@@ -130,7 +130,9 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
     let mut seats = Seats::default();
     let sink: WireSink;
     let on_end: Box<dyn Fn() + Send + Sync>;
-    let credit = Credit::new(options.incoming_credit);
+    // A byte stream ends by itself.
+    let mut stop_input: StopInput = Box::new(|| {});
+    let credit = shared.in_credit.clone();
     match link.ends {
         Ends::Bytes { reader, writer } => {
             incoming = Mailbox::new();
@@ -146,6 +148,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
             incoming = Mailbox::new();
             let wire = Mailbox::new();
             let (reader, far) = ChannelReader::new(channel, for_link(link.batches, outlet_to(incoming.clone())));
+            stop_input = reader.stopper();
             assembly.add("reader", reader, Mailbox::new());
             seats.writer = Some(assembly.add("writer", ChannelWriter::new(far), wire.clone()));
             on_end = closing(incoming.clone(), wire.clone());
@@ -153,6 +156,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         }
         Ends::Port(port) => {
             incoming = port.incoming;
+            stop_input = stop_port(&incoming);
             let (ours, theirs) = (incoming.clone(), port.outgoing.clone());
             on_end = Box::new(move || {
                 // However we end, the other tree must hear it; what it sends goes nowhere.
@@ -174,7 +178,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
     assembly.add("pending", PendingReplies::new(shared.clone()), pending.clone());
     let tasks: TaskSet = Arc::new(Mutex::new(JoinSet::new()));
     assembly.add("tasks", Tasks::new(shared.clone(), tasks.clone(), options.end_on_failure), shared.tasks.clone());
-    let finish_driver = Arc::new(Notify::new());
+    let finish_driver: Arc<FinishDriver> = Arc::default();
     if let Some(driver) = link.driver {
         let kind = link.driver_kind;
         seats.driver = Some(assembly.add_kind(kind, kind, Driver::new(driver, finish_driver.clone()), Mailbox::new()));
@@ -187,9 +191,11 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         shared: shared.clone(),
         children: Children::new(assembly.children),
         seats,
+        restart: options.restart,
         tasks,
         pending,
         finish_driver,
+        stop_input,
         on_end,
         end,
         auto_finish: spec.auto_finish,

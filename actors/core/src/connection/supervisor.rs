@@ -10,14 +10,17 @@ use std::sync::Arc;
 
 use greenroom_protocol::{Error, Origin};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
+use super::driver::FinishDriver;
 use super::pending::PendingItem;
+use super::reader::StopInput;
 use super::shared::Shared;
 use super::tasks::TaskSet;
-use crate::runtime::{Children, Death, Live, Mailbox, Outcome, death_of};
+use crate::runtime::{Child, Children, Death, Live, Mailbox, Outcome, RestartPolicy, death_of};
+use crate::session::SessionsSupervisor;
 use crate::termination::{Cause, ConnectionTermination};
 
 /// How long an ending connection may take to write what it accepted, or to hear the end of its
@@ -38,6 +41,8 @@ pub(crate) enum ConnectionMessage {
     InputEnded(Option<Error>),
     /// The grace time is over.
     GraceOver,
+    /// There is a session, and perhaps nobody who supervises it.
+    SessionOpened,
 }
 
 #[cfg(feature = "cluster")]
@@ -56,9 +61,13 @@ pub(crate) struct Kit {
     pub(crate) shared: Arc<Shared>,
     pub(crate) children: Children,
     pub(crate) seats: Seats,
+    /// How often the supervisor of the sessions may die.
+    pub(crate) restart: RestartPolicy,
     pub(crate) tasks: TaskSet,
     pub(crate) pending: Mailbox<PendingItem>,
-    pub(crate) finish_driver: Arc<Notify>,
+    pub(crate) finish_driver: Arc<FinishDriver>,
+    /// Ends the input when the driver is done.
+    pub(crate) stop_input: StopInput,
     /// Closes what no other owner closes, for example the other tree's mailbox.
     pub(crate) on_end: Box<dyn Fn() + Send + Sync>,
     pub(crate) end: watch::Sender<End>,
@@ -84,6 +93,7 @@ pub(crate) struct Guard {
     input_ended: bool,
     sealed: bool,
     driver_ended: bool,
+    has_sessions: bool,
     /// Set once the connection ends in order for this reason.
     failing: Option<ConnectionTermination>,
     broken: Option<Error>,
@@ -107,6 +117,7 @@ impl Actor for ConnectionSupervisor {
             input_ended: false,
             sealed: false,
             driver_ended: false,
+            has_sessions: false,
             failing: None,
             broken: None,
             _live: live,
@@ -134,6 +145,7 @@ impl Actor for ConnectionSupervisor {
             ConnectionMessage::Fail(termination) => state.fail(termination, &me),
             ConnectionMessage::InputEnded(error) => state.input_ended(error, &me),
             ConnectionMessage::GraceOver => state.conclude(&me),
+            ConnectionMessage::SessionOpened => state.start_sessions(&me).await,
         }
         Ok(())
     }
@@ -177,6 +189,26 @@ impl Guard {
         }
     }
 
+    /// Starts the supervisor of the sessions with the first of them.
+    async fn start_sessions(&mut self, me: &ActorRef<ConnectionMessage>) {
+        let Some(node) = self.kit.shared.sessions.node() else { return };
+        if self.has_sessions || self.result.is_some() {
+            return;
+        }
+        self.has_sessions = true;
+        let shared = self.kit.shared.clone();
+        let child = Child::new(node, self.kit.restart, move |supervisor| {
+            let sessions = SessionsSupervisor { connection: shared.clone() };
+            Box::pin(async move {
+                Actor::spawn_linked(None, sessions, (), supervisor).await.map(|(actor, _)| actor.get_cell())
+            })
+        });
+        if let Err(error) = self.kit.children.start(child, &me.get_cell()).await {
+            let error = Error::internal_error().data(format!("the sessions did not start: {error}"));
+            self.fail(ConnectionTermination::TransportError(error), me);
+        }
+    }
+
     fn ended(&mut self, child: usize, outcome: Outcome, me: &ActorRef<ConnectionMessage>) {
         let seats = self.kit.seats;
         let ends_output = seats.writer.unwrap_or(seats.outgoing) == child;
@@ -185,20 +217,30 @@ impl Guard {
             Outcome::Finished if ends_output => {
                 self.sealed = true;
                 if seats.driver.is_some() && !self.driver_ended {
-                    self.kit.finish_driver.notify_one();
+                    // Without a foreground and without a failure, the peer is done, and its work is
+                    // waited for.
+                    if self.kit.auto_finish && self.failing.is_none() {
+                        self.kit.finish_driver.join();
+                    } else {
+                        self.kit.finish_driver.finish();
+                    }
                 } else {
                     self.conclude(me);
                 }
             }
             Outcome::Finished if is_driver => {
                 self.driver_ended = true;
+                (self.kit.stop_input)();
                 if self.sealed {
                     self.conclude(me);
                 }
             }
             Outcome::Finished => {}
             Outcome::Failed(error) => {
-                self.driver_ended |= is_driver;
+                if is_driver {
+                    self.driver_ended = true;
+                    (self.kit.stop_input)();
+                }
                 // How the driver ended (a process's exit status, say) explains a broken pipe.
                 if is_driver || self.broken.is_none() {
                     self.broken = Some(error);

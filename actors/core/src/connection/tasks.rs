@@ -72,6 +72,8 @@ impl Stage for Tasks {
     async fn run(&mut self, inbox: &mut Inbox<TaskItem>) -> Flow {
         while let Some(item) = inbox.take() {
             match item {
+                // It was queued when the foreground ended, or later: too late to begin.
+                TaskItem::Spawn(task) if self.shared.is_draining() => drop(task),
                 TaskItem::Spawn(task) => self.spawn(task),
                 TaskItem::Ended(result) => self.ended(result),
             }

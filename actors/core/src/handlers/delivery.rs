@@ -1,5 +1,6 @@
 //! A message as the handlers' machinery passes it: exact text, parsed only by who wants it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,19 +66,11 @@ impl Delivery {
         }
     }
 
-    /// Whether it is a notification that belongs to a session.
-    pub(crate) fn is_session_notification(&self) -> bool {
-        #[derive(serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
-            #[serde(borrow, default)]
-            session_id: Option<&'a serde_json::value::RawValue>,
-        }
+    /// The session that a request or notification belongs to.
+    pub(crate) fn session_id(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Notification(call) => {
-                serde_json::from_str::<Params<'_>>(call.params_text()).is_ok_and(|params| params.session_id.is_some())
-            }
-            Self::Request(..) | Self::Response(_) => false,
+            Self::Request(call, _) | Self::Notification(call) => session_of(call.params_text()),
+            Self::Response(_) => None,
         }
     }
 
@@ -130,6 +123,15 @@ impl Delivery {
         Ok((dispatch, peer))
     }
 
+    /// The documented view of what is inside the envelope, if there is one.
+    pub(crate) fn into_inner_dispatch(self, role: RoleId) -> Result<Dispatch> {
+        Ok(match self {
+            Self::Request(call, open) => Dispatch::Request(inner(&call)?, Responder::new(open)),
+            Self::Notification(call) => Dispatch::Notification(inner(&call)?),
+            response @ Self::Response(_) => response.into_dispatch(role)?.0,
+        })
+    }
+
     /// Back from the documented view, after a handler looked at it.
     pub(crate) fn from_dispatch(dispatch: Dispatch) -> Result<Self> {
         Ok(match dispatch {
@@ -152,17 +154,34 @@ impl Delivery {
     }
 }
 
+/// The session that these params name.
+pub(crate) fn session_of(params: &str) -> Option<Cow<'_, str>> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        #[serde(borrow)]
+        session_id: Cow<'a, str>,
+    }
+    serde_json::from_str::<Params<'_>>(params).ok().map(|params| params.session_id)
+}
+
+fn value(text: &str) -> Result<serde_json::Value> {
+    serde_json::from_str(text).map_err(|error| Error::invalid_params().data(error.to_string()))
+}
+
 fn untyped(call: &InboundCall) -> Result<greenroom_protocol::UntypedMessage> {
-    let value = |text: &str| {
-        serde_json::from_str::<serde_json::Value>(text).map_err(|error| Error::invalid_params().data(error.to_string()))
-    };
     // What came in an envelope is shown with it: that is how handlers of a proxy tell the peers
     // apart. The spelling is the documented one, whatever the hop uses.
     if call.peer == RemoteStyle::Successor {
         let params = serde_json::json!({ "method": call.method(), "params": value(call.params_text())? });
         return greenroom_protocol::UntypedMessage::new(greenroom_protocol::Dialect::Legacy.successor(), params);
     }
-    greenroom_protocol::UntypedMessage::new(call.method(), value(call.params_text())?)
+    inner(call)
+}
+
+/// Method and params, without the envelope if there is one.
+fn inner(call: &InboundCall) -> Result<greenroom_protocol::UntypedMessage> {
+    Ok(greenroom_protocol::UntypedMessage { method: call.method().to_owned(), params: value(call.params_text())? })
 }
 
 fn params_of(params: &serde_json::Value) -> Result<Vec<u8>> {

@@ -28,13 +28,15 @@ pub(crate) struct Registry<C: Role> {
     entries: Mutex<Vec<Arc<Added<C>>>>,
     /// How many there are: most connections have none and should not pay for the lock.
     count: AtomicUsize,
-    /// How many were ever added. Whoever keeps messages for later looks at it.
+    /// How many were ever added, sessions included. Whoever keeps messages for later looks at it.
     generation: AtomicU64,
     closed: AtomicBool,
 }
 
 /// One registration.
 struct Added<C: Role> {
+    /// Its place among everything that was added to the connection.
+    number: u64,
     interests: Vec<Interest>,
     /// Only the dispatch actor locks it, one message at a time.
     handlers: tokio::sync::Mutex<Handlers<'static, C>>,
@@ -59,18 +61,18 @@ impl<C: Role> Registry<C> {
         handler: impl HandleDispatchFrom<C> + 'static,
     ) -> Option<DynamicHandlerGuard<C>> {
         let handlers = handler.into_handlers();
-        let added = Arc::new(Added {
-            interests: handlers.interests(),
-            handlers: tokio::sync::Mutex::new(handlers),
-            active: AtomicBool::new(true),
-        });
         let mut entries = self.entries.lock();
         if self.closed.load(Ordering::Acquire) {
             return None;
         }
+        let added = Arc::new(Added {
+            number: self.next_number(),
+            interests: handlers.interests(),
+            handlers: tokio::sync::Mutex::new(handlers),
+            active: AtomicBool::new(true),
+        });
         entries.push(added.clone());
         self.count.store(entries.len(), Ordering::Release);
-        self.generation.fetch_add(1, Ordering::AcqRel);
         Some(DynamicHandlerGuard { registry: Arc::downgrade(self), added: Some(added) })
     }
 
@@ -95,18 +97,18 @@ impl<C: Role> Registry<C> {
             && self.entries.lock().iter().any(|added| added.wants(Kind::Response, method, from))
     }
 
-    /// Has those handlers look at the message that may want it, in order. Gives the message back
-    /// at once when there are none.
+    /// Has those handlers look at the message that may want it, in order, up to the one with this
+    /// number. Gives the message back at once when there are none.
     ///
     /// The future holds everything it needs, so it may outlive the actor that began it. A panic
     /// becomes an error of this message alone.
-    pub(crate) fn offer(&self, delivery: Delivery, connection: ConnectionTo<C>) -> Offered {
+    pub(crate) fn offer(&self, delivery: Delivery, connection: ConnectionTo<C>, before: u64) -> Offered {
         if self.count.load(Ordering::Acquire) == 0 {
             return Offered::Unwanted(delivery);
         }
         let (kind, method, from) = (delivery.kind(), delivery.method(), delivery.peer());
-        let wanting: Vec<_> =
-            self.entries.lock().iter().filter(|added| added.wants(kind, method, from)).cloned().collect();
+        let wants = |added: &&Arc<Added<C>>| added.number < before && added.wants(kind, method, from);
+        let wanting: Vec<_> = self.entries.lock().iter().filter(wants).cloned().collect();
         if wanting.is_empty() {
             return Offered::Unwanted(delivery);
         }
@@ -167,6 +169,9 @@ impl<C: Role> Added<C> {
 
 /// A registry of any role, as the untyped part of a connection keeps it.
 pub(crate) trait AnyRegistry: Any + Send + Sync {
+    /// A place behind everything that was added before.
+    fn next_number(&self) -> u64;
+
     /// Drops the handlers and takes no more: they may hold what keeps the connection in memory.
     fn close(&self);
 
@@ -174,6 +179,10 @@ pub(crate) trait AnyRegistry: Any + Send + Sync {
 }
 
 impl<C: Role> AnyRegistry for Registry<C> {
+    fn next_number(&self) -> u64 {
+        self.generation.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
     fn close(&self) {
         let entries = {
             let mut entries = self.entries.lock();

@@ -8,7 +8,7 @@ mod interest;
 mod parked;
 mod port;
 
-pub(crate) use delivery::Delivery;
+pub(crate) use delivery::{Delivery, session_of};
 pub use dynamic::DynamicHandlerGuard;
 pub(crate) use dynamic::{AnyRegistry, Offered, Registry};
 pub(crate) use entries::{DispatchEntry, NotificationEntry, RequestEntry};

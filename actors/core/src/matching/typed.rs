@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::dispatch::{Dispatch, Handled};
 
 /// What an attempt to read a message as a type gives.
+#[expect(clippy::large_enum_variant, reason = "lives for one step, on the stack")]
 pub(super) enum Read<T> {
     /// It is of that type.
     Typed(T),
@@ -74,6 +75,7 @@ pub(super) enum Wrapping {
 }
 
 /// Takes a message out of its envelope. `Err` gives it back: it does not come from that peer.
+#[expect(clippy::result_large_err, reason = "both variants are the message")]
 pub(super) fn unwrap_from(message: Dispatch, peer: RemoteStyle) -> std::result::Result<(Dispatch, Wrapping), Dispatch> {
     let enveloped = match &message {
         Dispatch::Request(inner, _) | Dispatch::Notification(inner) => Dialect::of_successor(&inner.method).is_some(),
@@ -91,6 +93,7 @@ pub(super) fn unwrap_from(message: Dispatch, peer: RemoteStyle) -> std::result::
     }
 }
 
+#[expect(clippy::result_large_err, reason = "both variants are the message")]
 fn open(message: Dispatch) -> std::result::Result<(Dispatch, Wrapping), Dispatch> {
     let taken = |envelope: &mut UntypedMessage| {
         let inner = envelope.params.as_object_mut()?;

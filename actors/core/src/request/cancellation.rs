@@ -67,7 +67,9 @@ impl CancelTarget {
     fn cancel(self) {
         match self {
             Self::Handle(handle) => {
-                let _ = handle.cancel();
+                if let Some(shared) = handle.connection.upgrade() {
+                    let _ = handle.reply.follow_cancel(&shared);
+                }
             }
             Self::Forwarded { connection, id, to } => {
                 if let Some(shared) = connection.upgrade()

@@ -8,5 +8,5 @@ mod sent;
 pub(crate) use cancellation::{CancelFlag, CancelTarget};
 pub use cancellation::{RequestCancellation, RequestCancellationHandle};
 pub use prepared::PreparedRequest;
-pub(crate) use reply::{Decode, Reply, StepGuard};
+pub(crate) use reply::{Decode, Reply, StepGuard, would_deadlock};
 pub use sent::SentRequest;

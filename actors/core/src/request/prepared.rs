@@ -65,20 +65,19 @@ impl<T> PreparedRequest<T> {
 
     /// Registers and queues the request. A failure settles it.
     fn publish(reply: &Arc<Reply>, connection: &Arc<Shared>, params: Result<Bytes>) {
-        let failed = match params {
-            Err(error) => Some(error),
-            Ok(params) => {
-                let method = MethodText::Name(reply.method().to_owned().into());
-                let waiter = Waiter::Reply(reply.clone());
-                // Before queueing: the answer must not find the request unpublished.
-                reply.published();
-                let sent = connection.publish_request(reply.id(), method, params, reply.peer(), waiter, None);
-                sent.err().map(|(_, error)| error)
-            }
-        };
-        if let Some(error) = failed {
+        if let Err(error) = Self::try_publish(reply, connection, params) {
             reply.fail(error, connection);
         }
+    }
+
+    fn try_publish(reply: &Arc<Reply>, connection: &Arc<Shared>, params: Result<Bytes>) -> Result<()> {
+        let method = MethodText::Name(reply.method().to_owned().into());
+        let waiter = Waiter::Reply(reply.clone());
+        let sent = connection.publish_request(reply.id(), method, params?, reply.peer(), waiter, None);
+        sent.map_err(|(_, error)| error)?;
+        // After queueing: a cancel must not overtake its request.
+        reply.published(connection);
+        Ok(())
     }
 
     /// Sends now and lets the caller choose later how to take the answer.
@@ -108,12 +107,11 @@ impl<T> PreparedRequest<T> {
     pub fn detach(self) -> Result<()> {
         let Self { mut wait, params } = self;
         wait.disarm();
-        let method = MethodText::Name(wait.reply.method().to_owned().into());
-        let waiter = Waiter::Reply(wait.reply.clone());
-        wait.reply.published();
-        wait.connection
-            .publish_request(wait.reply.id(), method, params?, wait.reply.peer(), waiter, None)
-            .map_err(|(_, error)| error)
+        let sent = Self::try_publish(&wait.reply, &wait.connection, params);
+        if let Err(error) = &sent {
+            wait.reply.fail(error.clone(), &wait.connection);
+        }
+        sent
     }
 
     /// Installs `callback`, then sends. Messages behind the answer always wait until the callback is

@@ -47,6 +47,8 @@ pub(crate) struct Reply {
 struct State {
     /// Whether the request was published and not yet settled.
     outstanding: bool,
+    /// Whether a request that this one is sent for was cancelled before this one was published.
+    cancel_wanted: bool,
     cancel_sent: bool,
     /// Set by the first outcome; later ones are dropped.
     settled: bool,
@@ -76,11 +78,18 @@ impl Reply {
         self.to
     }
 
-    /// The request is in the outgoing queue.
-    pub(crate) fn published(&self) {
-        let mut state = self.state.lock();
-        if state.outcome.is_none() {
-            state.outstanding = true;
+    /// The request is in the outgoing queue: from now on it can be cancelled, and is, if that was
+    /// to be passed on to it before.
+    pub(crate) fn published(&self, connection: &Shared) {
+        let wanted = {
+            let mut state = self.state.lock();
+            // The answer may have been faster.
+            state.outstanding = !state.settled;
+            state.cancel_wanted
+        };
+        if wanted {
+            // A connection that is over has failed the request already.
+            let _ = self.cancel(connection);
         }
     }
 
@@ -170,6 +179,19 @@ impl Reply {
         connection.send_cancel(self.id, self.to)
     }
 
+    /// A request that this one is sent for was cancelled: so is this one, now or as soon as it is
+    /// published. Unlike an explicit [`cancel`](Self::cancel), which is not remembered.
+    pub(crate) fn follow_cancel(&self, connection: &Shared) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            if !state.outstanding {
+                state.cancel_wanted = true;
+                return Ok(());
+            }
+        }
+        self.cancel(connection)
+    }
+
     /// Polls for the answer. Inside a handler of the same connection a missing answer can never
     /// come, because it waits behind the handler: that is an error at once (design §4, 6).
     pub(crate) fn poll(&self, cx: &mut Context<'_>, connection: u64) -> Poll<Result<Bytes>> {
@@ -182,13 +204,7 @@ impl Reply {
                 method = %self.method,
                 "a handler waits for a response of its own connection; use on_receiving_result or spawn a task"
             );
-            return Poll::Ready(Err(Error::internal_error().with_origin(Origin::WouldDeadlock).data(
-                serde_json::json!({
-                    "reason": "would deadlock: a handler of this connection waits for a response that only it lets through",
-                    "method": &*self.method,
-                    "handling": Scope::subject(),
-                }),
-            )));
+            return Poll::Ready(Err(would_deadlock(&self.method)));
         }
         state.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -226,6 +242,15 @@ impl Drop for StepGuard {
             }
         }
     }
+}
+
+/// What a handler gets that waits for what only it could let through. Names both messages.
+pub(crate) fn would_deadlock(awaited: &str) -> Error {
+    Error::internal_error().with_origin(Origin::WouldDeadlock).data(serde_json::json!({
+        "reason": "would deadlock: a handler of this connection waits for a response that only it lets through",
+        "method": awaited,
+        "handling": Scope::subject(),
+    }))
 }
 
 fn dropped() -> Error {

@@ -20,7 +20,7 @@ pub struct Credit {
 
 struct Shared {
     used: AtomicUsize,
-    limit: usize,
+    limit: AtomicUsize,
     /// Whether somebody waits for room. Checked on every release, so that the common release
     /// costs one atomic.
     waiting: AtomicBool,
@@ -33,11 +33,22 @@ pub struct Permit {
     bytes: usize,
 }
 
+impl Shared {
+    fn limit(&self) -> usize {
+        self.limit.load(Ordering::SeqCst)
+    }
+}
+
 impl Credit {
     /// A budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        let shared = Shared { used: AtomicUsize::new(0), limit, waiting: AtomicBool::new(false), room: Notify::new() };
+        let shared = Shared {
+            used: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit),
+            waiting: AtomicBool::new(false),
+            room: Notify::new(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -57,7 +68,13 @@ impl Credit {
     /// Whether the budget is used up.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.shared.used.load(Ordering::Acquire) >= self.shared.limit
+        self.shared.used.load(Ordering::Acquire) >= self.shared.limit()
+    }
+
+    /// There is room from now on, whatever is used: what comes is not kept.
+    pub fn lift(&self) {
+        self.shared.limit.store(usize::MAX, Ordering::SeqCst);
+        self.shared.room.notify_waiters();
     }
 
     /// Waits, when the budget is used up, until it has fallen to one half: small give-backs do
@@ -73,7 +90,7 @@ impl Credit {
             released.as_mut().enable();
             // Sequentially consistent on both sides: either we see the release or it sees us.
             shared.waiting.store(true, Ordering::SeqCst);
-            if shared.used.load(Ordering::SeqCst) <= shared.limit / 2 {
+            if shared.used.load(Ordering::SeqCst) <= shared.limit() / 2 {
                 // The flag stays: it may be that of somebody else who waits. At worst one release
                 // wakes nobody.
                 return;
@@ -87,7 +104,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let shared = &self.credit.shared;
         let left = shared.used.fetch_sub(self.bytes, Ordering::SeqCst) - self.bytes;
-        if left <= shared.limit / 2
+        if left <= shared.limit() / 2
             && shared.waiting.load(Ordering::SeqCst)
             && shared.waiting.swap(false, Ordering::SeqCst)
         {
@@ -98,7 +115,7 @@ impl Drop for Permit {
 
 impl fmt::Debug for Credit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credit").field("used", &self.used()).field("limit", &self.shared.limit).finish()
+        f.debug_struct("Credit").field("used", &self.used()).field("limit", &self.shared.limit()).finish()
     }
 }
 

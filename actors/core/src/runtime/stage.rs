@@ -186,6 +186,21 @@ impl<S: Stage> Seat<S> {
         &self.node
     }
 
+    /// Works off what is left in the mailbox, after the last incarnation ended and the mailbox was
+    /// closed. Stops at the first item that the stage waits with.
+    pub async fn wind_up(&self) {
+        let _live = self.live.enter();
+        let Ok(mut core) = self.slot.lease().await else { return };
+        let Core { stage, inbox } = &mut *core;
+        loop {
+            inbox.refill();
+            match stage.run(inbox).await {
+                Flow::Idle | Flow::Again if !inbox.is_empty() || self.mailbox.has_more() => {}
+                Flow::Idle | Flow::Again | Flow::Finished | Flow::Failed(_) => return,
+            }
+        }
+    }
+
     /// Starts an incarnation below `supervisor`.
     pub fn spawn(&self, supervisor: ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> {
         let seat = self.clone();

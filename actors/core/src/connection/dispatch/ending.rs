@@ -3,7 +3,6 @@
 use greenroom_protocol::{BoxFuture, Error};
 use tokio::time::{Instant, timeout_at};
 
-use super::super::supervisor::ConnectionMessage;
 use super::Dispatch;
 use crate::port::EndOfInput;
 use crate::role::Role;
@@ -24,10 +23,12 @@ impl<C: Role> Dispatch<C> {
     pub(super) async fn end_of_input(&mut self, end: EndOfInput) {
         let EndOfInput { error, exit } = end;
         self.give_up_parked().await;
-        self.shared.fail_pending(match &error {
+        let cause = match &error {
             Some(error) => Cause::Terminated(ConnectionTermination::TransportError(error.clone())),
             None => Cause::IncomingClosed(exit),
-        });
+        };
+        self.shared.fail_pending(cause.clone());
+        self.shared.sessions.end_all(&cause.to_error("session"));
         if !self.end.closed {
             let connection = self.connection();
             let closing = self.end.closing.get_or_insert_with(|| self.handlers.close(connection));
@@ -46,8 +47,6 @@ impl<C: Role> Dispatch<C> {
             }
             self.shared.seal();
         }
-        if let Some(supervisor) = self.shared.supervisor.get() {
-            let _ = supervisor.cast(ConnectionMessage::InputEnded(error));
-        }
+        self.shared.input_ended(error);
     }
 }

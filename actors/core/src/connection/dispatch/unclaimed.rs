@@ -34,7 +34,10 @@ impl<C: Role> Dispatch<C> {
         match self.counterpart.nature() {
             Nature::Plain => Ok(Handled::No { message: delivery, retry: false }),
             Nature::Agent => {
-                let retry = delivery.is_session_notification();
+                // A notification of a session whose handler may be on its way. Requests are answered at
+                // once: their sender waits.
+                let retry = matches!(delivery, Delivery::Notification(_))
+                    && delivery.session_id().is_some_and(|id| !self.shared.sessions.has_ended(&id));
                 Ok(Handled::No { message: delivery, retry })
             }
             Nature::Conductor => crate::proxy::forward(delivery, &self.shared),

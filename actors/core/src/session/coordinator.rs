@@ -1,0 +1,150 @@
+//! The coordinator of one session: what the agent says, the ends of turns and their deadlines, in
+//! one order.
+//!
+//! Owns: the open turns, the way to the reader. Supervised by: the connection's sessions.
+//! When it dies: restarted up to three times in a minute, the queue goes on; then only this session
+//! fails, with an error that its reader gets.
+//! Ordering promise: the reader sees messages and ends of turns in wire order; an end that was given
+//! up because of its deadline is not followed by another one.
+
+use std::sync::Weak;
+
+use greenroom_protocol::schema::StopReason;
+use greenroom_protocol::{Error, Result};
+use tokio::time::Duration;
+
+use super::queue::{Event, SharedQueue};
+use super::turns::Turns;
+use crate::connection::{Shared, TaskItem};
+use crate::handlers::Delivery;
+use crate::request::RequestCancellationHandle;
+use crate::runtime::{Flow, Inbox, Mailbox, Stage};
+
+/// What a coordinator is told.
+pub(crate) enum SessionItem {
+    /// The agent said something.
+    Message(Delivery),
+    /// A prompt is about to be sent.
+    TurnBegan(u64, RequestCancellationHandle),
+    /// The answer to a prompt.
+    TurnEnded(u64, Result<StopReason>),
+    /// The work of the session is cancelled.
+    Cancel,
+    /// The time that a cancelled turn had is over.
+    Overdue(u64),
+    /// From now on messages go to somebody else, beginning with those that nobody read.
+    Forward(Forward),
+    /// Nothing more comes, for this reason.
+    End(Error),
+}
+
+/// Takes a message of the session instead of its reader.
+pub(crate) type Forward = Box<dyn Fn(Delivery) -> Result<()> + Send>;
+
+/// The stage of a session's coordinator.
+pub(crate) struct Coordinator {
+    connection: Weak<Shared>,
+    /// The number of the session in logs: its id may mean something to somebody.
+    number: u64,
+    mailbox: Mailbox<SessionItem>,
+    queue: SharedQueue,
+    turns: Turns<RequestCancellationHandle>,
+    forward: Option<Forward>,
+    cap: usize,
+    deadline: Duration,
+}
+
+impl Coordinator {
+    pub(super) fn new(
+        connection: Weak<Shared>,
+        number: u64,
+        mailbox: Mailbox<SessionItem>,
+        queue: SharedQueue,
+        cap: usize,
+        deadline: Duration,
+    ) -> Self {
+        Self { connection, number, mailbox, queue, turns: Turns::default(), forward: None, cap, deadline }
+    }
+
+    fn message(&mut self, mut delivery: Delivery) {
+        if let Some(forward) = &self.forward {
+            if let Err(error) = forward(delivery) {
+                tracing::warn!(session = self.number, code = i32::from(error.code), "a message was not passed on");
+            }
+            return;
+        }
+        // The reader takes its time, and the connection must not wait for it.
+        delivery.release_credit();
+        if let Err(Event::Message(delivery)) = self.queue.push(Event::Message(delivery), self.cap) {
+            // A request is answered by dropping its right to be answered.
+            tracing::warn!(session = self.number, method = delivery.method(), "nobody reads this session any more");
+        }
+    }
+
+    fn stop(&mut self, outcome: Result<StopReason>) {
+        // A queue that has ended tells its own reason.
+        let _ = self.queue.push(Event::Stop(outcome), self.cap);
+    }
+
+    fn cancel(&mut self) {
+        for turn in self.turns.cancel() {
+            let (mailbox, deadline) = (self.mailbox.clone(), self.deadline);
+            let Some(connection) = self.connection.upgrade() else { return };
+            let _ = connection.tasks.send(TaskItem::Spawn(Box::pin(async move {
+                tokio::time::sleep(deadline).await;
+                let _ = mailbox.send(SessionItem::Overdue(turn));
+                Ok(())
+            })));
+        }
+    }
+
+    fn overdue(&mut self, turn: u64) {
+        let Some(handle) = self.turns.overdue(turn) else { return };
+        // The other way to say it; the answer comes too late for anybody in any case.
+        let _ = handle.cancel();
+        tracing::warn!(session = self.number, "a cancelled turn did not end in time");
+        self.stop(Err(Error::request_cancelled().data(serde_json::json!({
+            "reason": "the agent did not end the cancelled turn in time",
+            "milliseconds": u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX),
+        }))));
+    }
+
+    fn forward_to(&mut self, forward: Forward) {
+        self.forward = Some(forward);
+        while let Some(event) = self.queue.take() {
+            if let Event::Message(delivery) = event {
+                self.message(delivery);
+            }
+        }
+    }
+}
+
+impl Stage for Coordinator {
+    type Item = SessionItem;
+
+    async fn run(&mut self, inbox: &mut Inbox<SessionItem>) -> Flow {
+        while let Some(item) = inbox.take() {
+            match item {
+                SessionItem::Message(delivery) => self.message(delivery),
+                SessionItem::TurnBegan(turn, handle) => self.turns.begin(turn, handle),
+                SessionItem::TurnEnded(turn, outcome) => {
+                    if self.turns.end(turn) {
+                        self.stop(outcome);
+                    }
+                }
+                SessionItem::Cancel => self.cancel(),
+                SessionItem::Overdue(turn) => self.overdue(turn),
+                SessionItem::Forward(forward) => self.forward_to(forward),
+                SessionItem::End(error) => {
+                    self.queue.end(error);
+                    return Flow::Finished;
+                }
+            }
+        }
+        Flow::Idle
+    }
+
+    fn quarantine(&mut self, item: SessionItem) {
+        drop(item);
+    }
+}

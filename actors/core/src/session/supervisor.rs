@@ -1,0 +1,120 @@
+//! Supervises the coordinators of one connection's sessions.
+//!
+//! Owns: nothing that must survive; the sessions are in the connection's table. Supervised by: the
+//! connection. Starts with the first session.
+//! When it dies: its coordinators die with it; restarted, it starts them again, and each goes on
+//! where it was. When a coordinator dies: restarted up to three times in a minute, then its session
+//! fails and no other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use greenroom_protocol::Error;
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+
+use super::table::{SessionEntry, SessionTable};
+use crate::connection::Shared;
+use crate::runtime::{Live, Verdict, death_of};
+
+/// What the supervisor is told.
+pub(crate) enum SessionsMessage {
+    /// There are new sessions in the table.
+    Opened,
+    /// The back-off of a coordinator is over.
+    Restart(Arc<SessionEntry>),
+}
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for SessionsMessage {}
+
+/// The supervisor's actor.
+pub(crate) struct SessionsSupervisor {
+    pub(crate) connection: Arc<Shared>,
+}
+
+/// Which actor is which session.
+pub(crate) struct Sessions {
+    running: HashMap<ActorId, Arc<SessionEntry>>,
+    _live: Live,
+}
+
+impl SessionsSupervisor {
+    fn table(&self) -> &SessionTable {
+        &self.connection.sessions
+    }
+
+    async fn start(&self, entry: Arc<SessionEntry>, me: &ActorRef<SessionsMessage>, state: &mut Sessions) {
+        match entry.seat.spawn(me.get_cell()).await {
+            Ok(cell) => drop(state.running.insert(cell.get_id(), entry)),
+            Err(_) => self.died(entry, me, state).await,
+        }
+    }
+
+    async fn died(&self, entry: Arc<SessionEntry>, me: &ActorRef<SessionsMessage>, state: &mut Sessions) {
+        if entry.node().outcome().is_some() {
+            return;
+        }
+        match entry.death() {
+            Verdict::Restart(after) if after.is_zero() => Box::pin(self.start(entry, me, state)).await,
+            Verdict::Restart(after) => {
+                let me = me.clone();
+                drop(me.send_after(after, move || SessionsMessage::Restart(entry)));
+            }
+            Verdict::GiveUp => {
+                tracing::error!(session = entry.number(), "a coordinator died too often: its session fails");
+                entry.fail(Error::internal_error().data("the coordinator of this session died too often"));
+            }
+        }
+    }
+}
+
+#[cfg_attr(feature = "async-trait", ractor::async_trait)]
+impl Actor for SessionsSupervisor {
+    type Msg = SessionsMessage;
+    type State = Sessions;
+    type Arguments = ();
+
+    async fn pre_start(&self, me: ActorRef<SessionsMessage>, (): ()) -> Result<Sessions, ActorProcessingErr> {
+        if let Some(node) = self.table().node() {
+            node.started_as(me.get_cell());
+        }
+        Ok(Sessions { running: HashMap::new(), _live: self.connection.live.enter() })
+    }
+
+    async fn post_start(&self, me: ActorRef<SessionsMessage>, state: &mut Sessions) -> Result<(), ActorProcessingErr> {
+        for entry in self.table().supervised_by(me.clone()) {
+            self.start(entry, &me, state).await;
+        }
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<SessionsMessage>,
+        message: SessionsMessage,
+        state: &mut Sessions,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            SessionsMessage::Opened => {
+                for entry in self.table().fresh() {
+                    self.start(entry, &me, state).await;
+                }
+            }
+            SessionsMessage::Restart(entry) => self.start(entry, &me, state).await,
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        me: ActorRef<SessionsMessage>,
+        event: SupervisionEvent,
+        state: &mut Sessions,
+    ) -> Result<(), ActorProcessingErr> {
+        // Consumes the event first: it may hold the lease that a restart needs.
+        if let Some(entry) = death_of(event).and_then(|actor| state.running.remove(&actor)) {
+            self.died(entry, &me, state).await;
+        }
+        Ok(())
+    }
+}
