@@ -58,8 +58,8 @@ enum Finish {
 }
 
 impl ConnectionDriver {
-    /// A driver without a way to ask it to end: at the end of a connection it has a moment to end by
-    /// itself, and is then dropped.
+    /// A driver without a way to ask it to end. A connection whose peer is done waits for it, however
+    /// long it takes; one that this side ends gives it 250 ms, and drops it (spec §6.2, 56).
     pub fn new(future: impl Future<Output = Result<()>> + Send + 'static) -> Self {
         Self { future: Box::pin(future), finish: Finish::Opaque }
     }

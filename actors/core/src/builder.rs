@@ -416,7 +416,9 @@ where
     /// of them (spec §6.2, 43); a panic skips those behind it. The first error, or a panic, ends the
     /// connection.
     ///
-    /// Not called when this side ends or drops the connection first. There is no limit of time.
+    /// Not called when this side ends or drops the connection first; callbacks that run when the
+    /// foreground of `connect_with` ends are completed, and their error counts (spec §6.2, 49). There
+    /// is no limit of time.
     pub fn on_close<F, Fut>(
         self,
         close: F,
@@ -463,14 +465,16 @@ where
     /// is done. What was sent by then is still written.
     ///
     /// `main` runs in this future, not in an actor, so it may borrow; so may the handlers. The end
-    /// of the input does not end it (spec §6.2, 48). When it is done, no further message is
-    /// dispatched, and requests of the peer without an answer stay without one.
+    /// of the input does not end it (spec §6.2, 48). When it is done, nothing new begins: no handler, no
+    /// task, no close callback. What still comes in is read and dropped, and requests of the peer
+    /// without an answer stay without one (spec §6.2, 49 and 50).
     ///
     /// Cancel-safety: dropping the future ends the connection at once. What was not written is lost.
     ///
     /// # Errors
     /// The error of `main`; what ended the connection before `main` was done; or, when `main` was
-    /// done well, why what it sent could not be written.
+    /// done well, the error of a close callback that ran then, or why what was sent could not be
+    /// written.
     ///
     /// # Panics
     /// As [`connect_to`](Self::connect_to), and with what `main` panics with.

@@ -106,7 +106,8 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
     }
 
     /// Sends a notification to the peer. When this returns, it is queued behind everything sent
-    /// before.
+    /// before. A `session/cancel` also answers the open permission requests of its session, behind
+    /// it, as cancelled.
     ///
     /// # Errors
     /// `-32603` when the params cannot be written (JSON-RPC 2.0 §4.2: an object, an array or none),
@@ -157,10 +158,9 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
 
     /// Passes a message on to a logical peer.
     ///
-    /// A request gets the peer's answer as its own, errors included, and a cancellation that comes
-    /// from now on is passed on with the id of the new request (spec §6.1, 20). A response goes to
-    /// whoever waits for it. A
-    /// `$/cancel_request`, plain or in an envelope, is not sent: its id means nothing to the peer,
+    /// A request gets the peer's answer as its own, errors included, and its cancellation, earlier or
+    /// later, is passed on with the id of the new request (spec §6.1, 20). A response goes to whoever
+    /// waits for it. A `$/cancel_request`, plain or in an envelope, is not sent: its id means nothing to the peer,
     /// and the request that it is about was told already (spec §6.1, 22).
     ///
     /// # Errors

@@ -59,11 +59,9 @@ impl<T: JsonRpcResponse> Responder<T> {
 
     /// Answers with a result.
     ///
-    /// A result that cannot be written is no error here: the peer gets `-32603` in its place (spec
-    /// §6.3, 92).
-    ///
     /// # Errors
-    /// When the connection is over, or more than
+    /// When the result cannot be written: the peer gets `-32603`, whose data names the method and not
+    /// the reason (spec §6.3, 92). When the connection is over, or more than
     /// [`outgoing_cap`](crate::ConnectionOptions::outgoing_cap) waits to be written.
     pub fn respond(self, response: T) -> Result<()> {
         self.respond_with_result(Ok(response))

@@ -47,8 +47,8 @@ impl<T> PreparedRequest<T> {
         self.wait.handle()
     }
 
-    /// Cancels this request when the peer cancels the request behind `marker`, from the moment on
-    /// at which this one is sent. A marker that is set before is not passed on: look at it first.
+    /// Cancels this request when the peer cancels the request behind `marker` (spec §6.1, 21). If it did
+    /// before this one is sent, this one is cancelled right behind its request.
     pub fn forward_cancellation_from(self, marker: RequestCancellation) -> Self {
         marker.flag().link(CancelTarget::Handle(self.wait.handle()));
         self
@@ -160,9 +160,8 @@ impl<T> PreparedRequest<T> {
     }
 
     /// Answers another request with the answer to this one, errors included, byte for byte when
-    /// nothing maps it; and passes its cancellation on, as
-    /// [`forward_cancellation_from`](Self::forward_cancellation_from) does. Ordered like
-    /// [`on_receiving_result`](Self::on_receiving_result).
+    /// nothing maps it; and passes its cancellation on, also one that came before (spec §6.1, 20).
+    /// Ordered like [`on_receiving_result`](Self::on_receiving_result).
     ///
     /// # Errors
     /// Never at present: when the request cannot be sent, `responder` answers with the reason.
