@@ -1,8 +1,12 @@
 //! Supervised actor trees for the Agent Client Protocol (ACP).
 //!
-//! The front door: everything an application needs, under one name. See the crates below it for
-//! how it works: `greenroom-protocol` (frames, ids, errors), `greenroom-actors` (the trees),
-//! `greenroom-transports` (bytes).
+//! The front door: everything an application needs, under one name. [`concepts`] explains it, one
+//! chapter for each idea; begin with [`concepts::connections`] or [`concepts::acp_basics`]. See the
+//! crates below for how it works: `greenroom-protocol` (frames, ids, errors), `greenroom-actors` (the
+//! trees), `greenroom-transports` (bytes).
+//!
+//! Documentation that says "spec §…" means the wire and interface rules that this crate was built from;
+//! the number is that of the rule. Where it matters to an application, the rule stands beside it.
 
 pub mod concepts;
 

@@ -8,7 +8,8 @@ use crate::malformed::malformed_reply;
 use crate::outbound::Outbound;
 
 /// What an endpoint or a relay does with JSON arrays that it receives (spec §9, decision 1). It
-/// never sends any of its own.
+/// never sends any of its own. JSON-RPC 2.0 §6 demands `Accept`; newer peers of this protocol do
+/// `Reject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Batches {
     /// Entries are worked on one by one, in order; their replies return as one array.
@@ -83,9 +84,9 @@ struct Open<T> {
 
 /// The batches of one connection that are not completely answered.
 ///
-/// Invariants: a batch's replies come out exactly once, in the order in which their slots were
-/// taken, and not before every entry was dispatched and every slot settled; a batch without
-/// replies yields nothing; batches do not affect each other.
+/// Invariants (spec §6.3, 85): a batch's replies come out exactly once, in the order in which their
+/// slots were taken, and not before every entry was dispatched and every slot settled; a batch
+/// without replies yields nothing; batches do not affect each other.
 #[derive(Debug)]
 pub struct OpenBatches<T> {
     open: HashMap<BatchId, Open<T>>,

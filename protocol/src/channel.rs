@@ -17,7 +17,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// One end of an in-process connection.
 ///
 /// Ordering: frames arrive in the order in which they were sent. Dropping `tx` is the end of the
-/// input of the other end; `rx` ends when the other end dropped its `tx`.
+/// input of the other end; `rx` ends when the other end dropped its `tx`. The directions are
+/// independent (spec §6.2, 57). Queues are unbounded: sending never waits.
 #[derive(Debug)]
 pub struct Channel {
     /// Frames from the other end.
@@ -43,7 +44,8 @@ type Hook = Box<dyn FnOnce() + Send>;
 /// It resolves when the transport has ended. A driver made [`with_finish`](Self::with_finish) can
 /// be asked to end by itself; an opaque one ([`new`](Self::new)) can only be dropped.
 ///
-/// Dropping a driver runs no hook.
+/// Dropping a driver runs no hook (spec §6.2, 54). I/O errors are its result, never an item of the
+/// channel (spec §6.2, 64).
 pub struct ConnectionDriver {
     future: BoxFuture<'static, Result<()>>,
     finish: Finish,
@@ -56,12 +58,15 @@ enum Finish {
 }
 
 impl ConnectionDriver {
-    /// A driver without a way to ask it to end.
+    /// A driver without a way to ask it to end. A connection whose peer is done waits for it, however
+    /// long it takes; one that this side ends gives it 250 ms, and drops it (spec §6.2, 56).
     pub fn new(future: impl Future<Output = Result<()>> + Send + 'static) -> Self {
         Self { future: Box::pin(future), finish: Finish::Opaque }
     }
 
-    /// A driver that ends by itself, after what was accepted is written, once `finish` ran.
+    /// A driver that ends by itself, after what was accepted is written, once `finish` ran. `finish`
+    /// must not block. The end of the connection waits for the future without a limit (spec §6.2, 52
+    /// and 62).
     pub fn with_finish(
         future: impl Future<Output = Result<()>> + Send + 'static,
         finish: impl FnOnce() + Send + 'static,
@@ -69,7 +74,8 @@ impl ConnectionDriver {
         Self { future: Box::pin(future), finish: Finish::Cooperative(Box::new(finish)) }
     }
 
-    /// Asks the driver to end. True if it is able to, also when asked again; the hook runs once.
+    /// Asks the driver to end. True if it is able to, also when asked again; the hook runs once (spec
+    /// §6.2, 53). The driver still has to be polled to its end.
     pub fn request_finish(&mut self) -> bool {
         match std::mem::replace(&mut self.finish, Finish::Requested) {
             Finish::Opaque => {
@@ -84,7 +90,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// Wraps the future, keeping the ability to finish and whether it was used.
+    /// Wraps the future, keeping the ability to finish and whether it was used (spec §6.2, 55).
     #[must_use]
     pub fn map_future<F>(self, map: impl FnOnce(BoxFuture<'static, Result<()>>) -> F) -> Self
     where

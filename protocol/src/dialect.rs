@@ -4,7 +4,7 @@
 //! accept both on every hop; a hop is written in the one spelling that its peer understands
 //! (spec §3.5).
 
-/// How a hop spells the proxy-chain methods.
+/// How a hop spells the proxy-chain methods (spec §1.C, C1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// `_proxy/initialize`, `_proxy/successor`.

@@ -37,6 +37,10 @@ pub const CONNECTION_TERMINATED_REASON: &str = "connection_terminated";
 /// A JSON-RPC error with its code, message and optional data.
 ///
 /// Two errors are equal when a peer could not tell them apart: code, message and data.
+///
+/// `Debug` and `Display` show the data, which may quote payload: log the code instead. An error that
+/// came from the wire and was not changed is written again with its exact text, unknown members
+/// included.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Error {
@@ -79,14 +83,14 @@ impl Error {
         Self { code: code.into(), message: message.into(), data: None, local: None }
     }
 
-    /// Replaces the data.
+    /// Replaces the data; `None` takes it away. It travels to the peer.
     #[must_use]
     pub fn data(mut self, data: impl IntoOption<Value>) -> Self {
         self.data = data.into_option();
         self
     }
 
-    /// `-32700`: the text is not JSON.
+    /// `-32700`: the text is not JSON (JSON-RPC 2.0 §5.1, like the next four).
     #[must_use]
     pub fn parse_error() -> Self {
         ErrorCode::ParseError.into()

@@ -28,14 +28,15 @@ pub enum FrameKind {
     Batch,
     /// Starts like JSON but is no valid JSON-RPC.
     Malformed,
-    /// Does not start like JSON: a greeting, a log line. Never answered.
+    /// Does not start like JSON: a greeting, a log line. Never answered (spec §9, decision 23).
     Noise,
 }
 
 /// Why a frame is no valid JSON-RPC.
 #[derive(Clone, Debug)]
 pub struct Malformed {
-    /// What an endpoint answers with `id: null`.
+    /// What an endpoint answers with `id: null`: `-32700` for what is not JSON, `-32600` for the rest
+    /// (spec §6.3, 87).
     pub error: Error,
     /// Whether it looks like a response. Responses are never answered, not even malformed ones.
     pub response_shaped: bool,
@@ -124,7 +125,7 @@ impl Frame {
         self.kind
     }
 
-    /// The exact JSON text, without a line end.
+    /// The exact JSON text, without the line end that framed it.
     #[must_use]
     pub fn text(&self) -> &Bytes {
         &self.text
@@ -167,7 +168,10 @@ impl Frame {
         std::str::from_utf8(span.of(&self.text)).unwrap_or_default()
     }
 
-    /// A part of the text that shares its memory.
+    /// A part of the text that shares its memory; it keeps the whole text in memory.
+    ///
+    /// # Panics
+    /// When the span is not one of this frame.
     #[must_use]
     pub fn share(&self, span: Span) -> Bytes {
         self.text.slice(span.start()..span.end())

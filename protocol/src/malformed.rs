@@ -12,7 +12,8 @@ use crate::outbound::Outbound;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The answer to a malformed frame: its error with `id: null`.
+/// The answer to a malformed frame: its error with `id: null` (JSON-RPC 2.0 §5; spec §9, decision
+/// 23).
 ///
 /// `None` for everything that is never answered: noise, malformed responses, and of course every
 /// valid frame. Ask [`ReplyLimit`] before sending it.

@@ -9,8 +9,13 @@ use crate::codec;
 use crate::error::{Error, Result};
 
 /// A request or notification type: it knows its method and how to read its params.
+///
+/// Params are an object, an array or absent (JSON-RPC 2.0 §4.2); null stands for absent. An
+/// implementation by hand needs the four methods without a default. The others are short cuts from
+/// and to JSON text, and must say the same.
 pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
-    /// Whether this type can be read from a message with this method.
+    /// Whether this type can be read from a message with this method. Must depend on nothing but
+    /// the method: the answer is remembered.
     fn matches_method(method: &str) -> bool;
 
     /// The method of this message.
@@ -19,7 +24,7 @@ pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
     /// The message with its params as a value.
     ///
     /// # Errors
-    /// When the params cannot be serialised.
+    /// `-32603` when the params cannot be serialised.
     fn to_untyped_message(&self) -> Result<UntypedMessage>;
 
     /// Reads a message from its method and params.
@@ -43,7 +48,7 @@ pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
     /// The JSON text of the params; empty for none.
     ///
     /// # Errors
-    /// When the params cannot be serialised.
+    /// `-32603` when the params cannot be serialised, or are neither an object, an array nor null.
     fn params_text(&self) -> Result<Vec<u8>> {
         codec::write_params(&self.to_untyped_message()?.params)
     }
@@ -75,21 +80,22 @@ pub trait JsonRpcRequest: JsonRpcMessage {
     type Response: JsonRpcResponse;
 }
 
-/// A message that is not answered.
+/// A message that is not answered (JSON-RPC 2.0 §4.1), not even with an error.
 pub trait JsonRpcNotification: JsonRpcMessage {}
 
-/// The result of a request.
+/// The result of a request: any JSON value (JSON-RPC 2.0 §5). `method` is that of the request, for
+/// types that stand for several.
 pub trait JsonRpcResponse: 'static + Debug + Sized + Send + Clone {
     /// The result as a value.
     ///
     /// # Errors
-    /// When it cannot be serialised.
+    /// `-32603` when it cannot be serialised.
     fn into_json(self, method: &str) -> Result<Value>;
 
     /// Reads a result.
     ///
     /// # Errors
-    /// When the value does not fit the type.
+    /// `-32700` when the value does not fit the type.
     fn from_value(method: &str, value: Value) -> Result<Self>;
 
     /// Reads a result from its exact JSON text.
@@ -103,7 +109,7 @@ pub trait JsonRpcResponse: 'static + Debug + Sized + Send + Clone {
     /// The JSON text of the result.
     ///
     /// # Errors
-    /// When it cannot be serialised.
+    /// `-32603` when it cannot be serialised.
     fn into_text(self, method: &str) -> Result<Vec<u8>> {
         serde_json::to_vec(&self.into_json(method)?).map_err(Error::into_internal_error)
     }
@@ -119,7 +125,10 @@ impl JsonRpcResponse for Value {
     }
 }
 
-/// A message of any method, with its params as a value.
+/// A message of any method, with its params as a value. It matches every method, so a handler for it
+/// takes everything of its kind.
+///
+/// `Debug` shows the params: do not log it.
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
 pub struct UntypedMessage {
     /// The method.
@@ -129,10 +138,11 @@ pub struct UntypedMessage {
 }
 
 impl UntypedMessage {
-    /// A message with these params.
+    /// A message with these params. Whether they may be sent (an object, an array or null) is checked
+    /// when they are.
     ///
     /// # Errors
-    /// When the params cannot be serialised.
+    /// `-32603` when the params cannot be serialised.
     pub fn new(method: &str, params: impl Serialize) -> Result<Self> {
         let params = serde_json::to_value(params).map_err(Error::into_internal_error)?;
         Ok(Self { method: method.to_owned(), params })

@@ -163,7 +163,8 @@ impl Outbound {
         text.into()
     }
 
-    /// The message as a frame, for a receiver in the same process.
+    /// The message as a frame, for a receiver in the same process. What is no valid message becomes a
+    /// malformed frame.
     #[must_use]
     pub fn into_frame(self) -> Frame {
         Frame::parse(self.into_text())

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, ErrorCode, Result};
 use crate::frame::Frame;
 
-/// The params of a call: JSON-RPC allows an object or an array.
+/// The params of a call: an object or an array (JSON-RPC 2.0 §4.2).
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawJsonRpcParams {
     /// Params by position.
@@ -223,13 +223,15 @@ pub enum TransportFrame {
 }
 
 impl TransportFrame {
-    /// Reads one frame. Never fails: what is no JSON-RPC becomes [`TransportFrame::Malformed`].
+    /// Reads one frame, without a line end. Never fails: what is no JSON-RPC becomes
+    /// [`TransportFrame::Malformed`], noise included.
     #[must_use]
     pub fn parse_json(text: &str) -> Self {
         Frame::parse(bytes::Bytes::copy_from_slice(text.as_bytes())).to_transport_frame()
     }
 
-    /// Writes the frame as JSON text; malformed input is repeated as it came.
+    /// Writes the frame as JSON text; malformed input is repeated as it came, with the line ends that
+    /// it may contain.
     ///
     /// # Errors
     /// `-32603` when a value cannot be serialised.
@@ -242,7 +244,7 @@ impl TransportFrame {
     }
 }
 
-/// A non-empty JSON-RPC batch.
+/// A non-empty JSON-RPC batch (JSON-RPC 2.0 §6).
 #[derive(Clone, Debug)]
 pub struct TransportBatch {
     entries: Vec<TransportBatchEntry>,

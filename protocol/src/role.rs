@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-/// Which role a connection plays.
+/// Which role a connection plays. Comparable within one process only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RoleId {

@@ -11,7 +11,9 @@ use tokio::io::ReadBuf;
 /// A connection over two byte streams, one JSON text a line.
 ///
 /// Neither stream has to be `Unpin`. The connection reads and writes both at the same time; it
-/// closes `outgoing` after everything accepted was written, and reads `incoming` up to its end.
+/// closes `outgoing` after everything accepted was written (spec §6.2, 61), and reads `incoming` up to
+/// its end. Errors of either end the connection. No limit of time: a stream that does not take what
+/// is written keeps the connection open (spec §6.2, 62).
 pub struct ByteStreams<OB, IB> {
     outgoing: OB,
     incoming: IB,
@@ -22,7 +24,7 @@ where
     OB: futures_io::AsyncWrite + Send + 'static,
     IB: futures_io::AsyncRead + Send + 'static,
 {
-    /// Writes to `outgoing`, reads from `incoming`.
+    /// Writes to `outgoing`, reads from `incoming`. Nothing happens before a connection starts.
     pub fn new(outgoing: OB, incoming: IB) -> Self {
         Self { outgoing, incoming }
     }

@@ -62,7 +62,8 @@ component!(
 );
 
 /// The roles that a child process can be connected by: a client, when the process is an agent, or
-/// a conductor, when it is a proxy.
+/// a conductor, when it is a proxy. Implement it for a role of your own to start programs that play
+/// its counterpart.
 pub trait AcpAgentCounterpartRole: Role {}
 
 impl AcpAgentCounterpartRole for greenroom_actors::Client {}

@@ -5,7 +5,8 @@
 //! - [`AcpAgent`] (feature `process`): an agent that runs as a child process.
 //! - [`Socket`] (feature `socket`): Unix and TCP sockets.
 //!
-//! On the wire, every message is one line of JSON that ends with a line feed. The actors that
+//! On the wire, every message is one line of JSON that ends with a line feed; nothing else is on
+//! the stream. The actors that
 //! read and write those lines live below this crate; here are only the adapters, which own file
 //! descriptors and processes and give them back when they are dropped.
 

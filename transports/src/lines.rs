@@ -13,8 +13,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// A connection over whole lines: one JSON text an item, without its line end.
 ///
 /// Ordering: lines reach the sink in the order in which the connection accepted them. The sink is
-/// flushed whenever the connection has nothing more to write, and closed when it ends. An incoming
-/// item that contains line ends is still one message: JSON allows them between tokens only.
+/// flushed whenever the connection has nothing more to write, and closed when it ends; the stream
+/// may go on meanwhile (spec §6.2, 61). An incoming item that contains line ends is still one
+/// message: JSON allows them between tokens only. The end of the stream is the end of the input.
+///
+/// Errors of the sink or the stream end the connection. No limit of time: a sink that does not
+/// become ready keeps the connection open (spec §6.2, 62).
 pub struct Lines<OutgoingSink, IncomingStream> {
     outgoing: OutgoingSink,
     incoming: IncomingStream,
@@ -25,7 +29,8 @@ where
     OutgoingSink: Sink<String, Error = io::Error> + Send + 'static,
     IncomingStream: Stream<Item = io::Result<String>> + Send + 'static,
 {
-    /// Sends lines to `outgoing`, takes lines from `incoming`.
+    /// Sends lines to `outgoing`, takes lines from `incoming`. Nothing happens before a connection
+    /// starts.
     pub fn new(outgoing: OutgoingSink, incoming: IncomingStream) -> Self {
         Self { outgoing, incoming }
     }

@@ -9,7 +9,8 @@ use tokio::net::{TcpStream, ToSocketAddrs};
 /// A connection over a connected stream socket.
 ///
 /// When the connection has written everything it closes the sending direction, so the peer sees
-/// the end of its input while its own last messages still arrive.
+/// the end of its input while its own last messages still arrive. The socket is closed when the
+/// connection ends.
 pub struct Socket {
     reader: ByteReader,
     writer: ByteWriter,
@@ -45,7 +46,8 @@ impl Socket {
         Link::bytes(self.reader, self.writer)
     }
 
-    /// The two directions, for programs that move the bytes themselves.
+    /// The two directions, for programs that move the bytes themselves. Shutting the writer down
+    /// closes the sending direction.
     #[must_use]
     pub fn into_ends(self) -> (ByteReader, ByteWriter) {
         (self.reader, self.writer)

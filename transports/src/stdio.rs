@@ -27,6 +27,9 @@ use lease::{Held, Lease};
 ///
 /// Pipes and sockets are switched to non-blocking mode. That mode belongs to everybody who shares
 /// the open file, so it is switched back when the connection has given up both directions.
+///
+/// Errors: a second `Stdio`, or a descriptor that does not allow its direction, fails when the
+/// connection starts. The end of stdin is the end of the input; a broken stdout ends the connection.
 #[derive(Default)]
 pub struct Stdio {
     tap: Option<LineTap>,

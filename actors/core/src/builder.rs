@@ -29,7 +29,11 @@ use crate::termination::ConnectionTermination;
 
 /// Describes an endpoint with the role `Host`: its name, its handlers, what runs beside it.
 ///
-/// Nothing runs until one of the `connect_…` methods or [`spawn_linked`](Self::spawn_linked).
+/// Nothing runs until one of the `connect_…` methods or [`spawn_linked`](Self::spawn_linked). A
+/// builder is a component too ([`ConnectTo`]): whatever connects to it runs it.
+///
+/// Ordering: handlers are asked in the order in which they were added; the first that takes a
+/// message wins (spec §6.3, 68). Handlers run one message at a time, in wire order (spec §6.3, 67).
 pub struct Builder<
     Host: Role,
     Handler = NullHandler,
@@ -73,14 +77,15 @@ pub(crate) enum Guarded {
 }
 
 impl<Host: Role> Builder<Host> {
-    /// An endpoint without handlers.
+    /// An endpoint without handlers: requests are answered `-32601`, notifications ignored; a proxy
+    /// passes everything on.
     pub fn new(host: Host) -> Self {
         Self::new_with(host, NullHandler)
     }
 }
 
 impl<Host: Role, Handler: HandleDispatchFrom<Host::Counterpart>> Builder<Host, Handler> {
-    /// An endpoint with one handler for everything.
+    /// An endpoint with one handler that looks at everything. More can be added behind it.
     pub fn new_with(host: Host, handler: Handler) -> Self {
         Self { host, handler, runner: NullRun, close: NullClose, settings: Settings::default(), _context: PhantomData }
     }
@@ -94,14 +99,15 @@ where
     Close: HandleConnectionClose<Host::Counterpart>,
     Context: ConnectionContext,
 {
-    /// Names the endpoint in logs.
+    /// Names the endpoint in logs; the role's name is the default. The last name wins.
     #[must_use]
     pub fn name(mut self, name: impl ToString) -> Self {
         self.settings.name = Some(name.to_string());
         self
     }
 
-    /// Sets limits and policies.
+    /// Sets all limits and policies, also those that [`end_on_failure`](Self::end_on_failure) and
+    /// [`batches`](Self::batches) set before.
     #[must_use]
     pub fn options(mut self, options: ConnectionOptions) -> Self {
         self.settings.options = options;
@@ -109,15 +115,16 @@ where
     }
 
     /// Ends the connection when a spawned task or an ordered response callback returns an error or
-    /// panics, as the documented SDK does. By default only the requests that it had taken over are
-    /// affected.
+    /// panics, as the documented SDK does (spec §6.2, 65). By default only the requests that it had
+    /// taken over are affected: they are answered like those of any dropped responder.
     #[must_use]
     pub fn end_on_failure(mut self) -> Self {
         self.settings.options.end_on_failure = true;
         self
     }
 
-    /// Whether JSON arrays are taken apart (the default) or refused with one `-32600`.
+    /// Whether JSON arrays are taken apart (the default) or refused with one `-32600` and
+    /// `id: null` (spec §9, decision 1). Arrays are never sent first.
     #[must_use]
     pub fn batches(mut self, batches: Batches) -> Self {
         self.settings.options.batches = batches;
@@ -171,12 +178,25 @@ where
         }
     }
 
-    /// Handles requests of one type from the peer.
+    /// Handles requests of one type from the peer. Pass
+    /// [`on_receive_request!()`](crate::on_receive_request) as `to_future`.
     ///
-    /// `handler` runs one message at a time, in wire order; it must not wait for a response of
-    /// its own connection (that fails at once: see
-    /// [`SentRequest::block_task`](crate::SentRequest::block_task)). Pass
-    /// `on_receive_request!()` as `to_future`.
+    /// A handler that returns `()` has taken the request; [`Handled::No`](crate::Handled::No) passes
+    /// it on to the next one, written again from `Req` (members that the type does not know are
+    /// lost). It may give the responder to a task or callback and return.
+    ///
+    /// Ordering: one message at a time, in wire order. The handler must not wait for a response of
+    /// its own connection: that fails at once (see
+    /// [`SentRequest::block_task`](crate::SentRequest::block_task)).
+    ///
+    /// Errors: params that do not fit `Req` are answered `-32602` without calling the handler. An
+    /// error of the handler answers the request, unless it was answered; a panic answers `-32603`
+    /// with data that says `interrupted`. Neither ends the connection (spec §6.2, 66).
+    ///
+    /// Cancel-safety: with [`connect_to`](Self::connect_to) and
+    /// [`connect_with`](Self::connect_with) only the end of the connection drops a handler that
+    /// runs. With [`spawn_linked`](Self::spawn_linked) the death of the dispatch actor does so as
+    /// well; the request is then answered as after a panic. No handler runs twice for one message.
     pub fn on_receive_request<'h, Req, F, T, ToFut>(
         self,
         handler: F,
@@ -202,7 +222,8 @@ where
         self.on_receive_request_from(peer, handler, to_future)
     }
 
-    /// Handles requests of one type from a logical peer.
+    /// Handles requests of one type from a logical peer: as
+    /// [`on_receive_request`](Self::on_receive_request), with the message taken out of its envelope.
     pub fn on_receive_request_from<'h, Req: JsonRpcRequest, Peer: Role, F, T, ToFut>(
         self,
         peer: Peer,
@@ -229,8 +250,13 @@ where
         self.map_handler(|handlers| handlers.push(entry), |handlers| handlers)
     }
 
-    /// Handles notifications of one type from the peer. Pass `on_receive_notification!()` as
-    /// `to_future`.
+    /// Handles notifications of one type from the peer. Pass
+    /// [`on_receive_notification!()`](crate::on_receive_notification) as `to_future`.
+    ///
+    /// Order, cancel-safety and passing on are as for
+    /// [`on_receive_request`](Self::on_receive_request). Errors have nobody to go to: params that do
+    /// not fit, errors of the handler and panics are logged by method and code. The handler's frame
+    /// counts against the incoming credit until the handler is done.
     pub fn on_receive_notification<'h, Notif, F, T, ToFut>(
         self,
         handler: F,
@@ -251,7 +277,8 @@ where
         self.on_receive_notification_from(peer, handler, to_future)
     }
 
-    /// Handles notifications of one type from a logical peer.
+    /// Handles notifications of one type from a logical peer: as
+    /// [`on_receive_notification`](Self::on_receive_notification).
     pub fn on_receive_notification_from<'h, Notif: JsonRpcNotification, Peer: Role, F, T, ToFut>(
         self,
         peer: Peer,
@@ -273,8 +300,12 @@ where
         self.map_handler(|handlers| handlers.push(entry), |handlers| handlers)
     }
 
-    /// Handles requests, the responses to such requests, and notifications from the peer. Pass
-    /// `on_receive_dispatch!()` as `to_future`.
+    /// Handles requests, the responses to our requests of that type, and notifications from the
+    /// peer. Pass [`on_receive_dispatch!()`](crate::on_receive_dispatch) as `to_future`.
+    ///
+    /// As [`on_receive_request`](Self::on_receive_request). A response is offered before its local
+    /// caller gets it, and the caller waits until it is routed: an error of the handler is the
+    /// caller's outcome, and so is a dropped router (`-32603`).
     pub fn on_receive_dispatch<'h, Req, Notif, F, T, ToFut>(
         self,
         handler: F,
@@ -300,7 +331,8 @@ where
         self.on_receive_dispatch_from(peer, handler, to_future)
     }
 
-    /// Handles requests, the responses to such requests, and notifications from a logical peer.
+    /// Handles requests, the responses to our requests of that type, and notifications from a
+    /// logical peer: as [`on_receive_dispatch`](Self::on_receive_dispatch).
     pub fn on_receive_dispatch_from<'h, Req: JsonRpcRequest, Notif: JsonRpcNotification, Peer: Role, F, T, ToFut>(
         self,
         peer: Peer,
@@ -326,7 +358,8 @@ where
         self.map_handler(|handlers| handlers.push(entry), |handlers| handlers)
     }
 
-    /// Adds a handler that looks at every message.
+    /// Adds a handler that looks at every message: requests, notifications and responses, of all
+    /// peers. What it passes on went through parsed values; see [`HandleDispatchFrom`].
     pub fn with_handler<'h>(
         self,
         handler: impl HandleDispatchFrom<Host::Counterpart> + 'h,
@@ -338,7 +371,8 @@ where
         self.map_handler(|handlers| handlers.extend(more), |handlers| handlers)
     }
 
-    /// Adds everything of another builder behind what is here; its name and options are not taken.
+    /// Adds handlers, runners and close callbacks of another builder behind what is here; its name
+    /// and options are not taken.
     #[expect(clippy::type_complexity, reason = "the documented shape")]
     pub fn with_connection_builder<'h, H2, R2, C2>(
         self,
@@ -368,7 +402,13 @@ where
         }
     }
 
-    /// Runs something beside the connection. Its error ends the connection.
+    /// Runs something beside the connection, together with what was added before.
+    ///
+    /// It may wait for responses. An error ends the connection with
+    /// [`HandlerError`](ConnectionTermination::HandlerError); `Ok` does not end it. It is dropped at
+    /// its next `.await` when the connection ends. A panic goes to whoever polls
+    /// [`connect_to`](Self::connect_to) or [`connect_with`](Self::connect_with); below
+    /// [`spawn_linked`](Self::spawn_linked) it is logged.
     pub fn with_runner<Run1>(
         self,
         runner: Run1,
@@ -386,7 +426,7 @@ where
         }
     }
 
-    /// Runs a closure beside the connection. Its error ends the connection.
+    /// Runs a closure beside the connection: as [`with_runner`](Self::with_runner).
     pub fn with_spawned<F, Fut>(
         self,
         run: F,
@@ -406,8 +446,17 @@ where
         }
     }
 
-    /// Runs a closure once the peer has closed its side. Callbacks run in registration order, all
-    /// of them; an error ends the connection.
+    /// Runs a closure once the peer has closed its side.
+    ///
+    /// Ordering: after the last message was handled and every waiting request has failed (spec §6.2,
+    /// 42), before [`incoming_closed`](crate::ConnectionTo::incoming_closed) returns: waiting for
+    /// that here would last for ever. Callbacks run one after the other, in registration order, all
+    /// of them (spec §6.2, 43); a panic skips those behind it. The first error, or a panic, ends the
+    /// connection.
+    ///
+    /// Not called when this side ends or drops the connection first; callbacks that run when the
+    /// foreground of `connect_with` ends are completed, and their error counts (spec §6.2, 49). There
+    /// is no limit of time.
     pub fn on_close<F, Fut>(
         self,
         close: F,
@@ -427,13 +476,20 @@ where
         }
     }
 
-    /// Connects to `transport` and serves until the peer is done.
+    /// Connects to `transport` and serves until the peer is done (spec §6.2, 47).
     ///
     /// Accepted requests get time for their answers after the end of the input
-    /// ([`ConnectionOptions::drain`]). Dropping the future ends the connection at once.
+    /// ([`ConnectionOptions::drain`]); runners do not hold it up. Resolves when nothing of the
+    /// connection is left: no actor, no task, no child process.
+    ///
+    /// Cancel-safety: dropping the future ends the connection at once. What was not written is lost.
     ///
     /// # Errors
-    /// What ended the connection, unless the peer closed its side.
+    /// What ended the connection, unless the peer closed its side: that the transport does not open
+    /// or breaks, an error of a runner or close callback, an actor that died too often.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time enabled; and with what a runner panics with.
     pub async fn connect_to(self, transport: impl ConnectTo<Host> + 'static) -> Result<()> {
         self.serve(transport.into_link()).await
     }
@@ -445,11 +501,20 @@ where
     /// Connects to `transport`, runs `main` in the foreground and ends the connection when `main`
     /// is done. What was sent by then is still written.
     ///
-    /// `main` runs in this future, not in an actor, so it may borrow; so may the handlers.
-    /// Dropping the future ends the connection at once.
+    /// `main` runs in this future, not in an actor, so it may borrow; so may the handlers. The end
+    /// of the input does not end it (spec §6.2, 48). When it is done, nothing new begins: no handler, no
+    /// task, no close callback. What still comes in is read and dropped, and requests of the peer
+    /// without an answer stay without one (spec §6.2, 49 and 50).
+    ///
+    /// Cancel-safety: dropping the future ends the connection at once. What was not written is lost.
     ///
     /// # Errors
-    /// The error of `main`, or what ended the connection before.
+    /// The error of `main`; what ended the connection before `main` was done; or, when `main` was
+    /// done well, the error of a close callback that ran then, or why what was sent could not be
+    /// written.
+    ///
+    /// # Panics
+    /// As [`connect_to`](Self::connect_to), and with what `main` panics with.
     pub async fn connect_with<R>(
         self,
         transport: impl ConnectTo<Host> + 'static,
@@ -487,11 +552,19 @@ where
 
     /// Starts the connection below an actor of the embedding program and returns at once.
     ///
-    /// The connection serves until the peer is done or `supervisor` ends. Its own actors are
-    /// restarted inside; when it ends, `supervisor` gets one supervision event about it.
+    /// The connection serves until the peer is done or `supervisor` ends, in whatever way. Its own
+    /// actors are restarted inside; when it ends, `supervisor` gets one supervision event about it
+    /// (`ractor` stops a supervisor that does not override `handle_supervisor_evt`). Handlers live in
+    /// an actor and must not borrow; runners run as tasks.
+    ///
+    /// Cancel-safety: a future that is dropped before the transport is open starts nothing; later it
+    /// may leave a connection behind, which `supervisor` owns.
     ///
     /// # Errors
     /// When the transport does not open, or `supervisor` is shutting down.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time enabled.
     pub async fn spawn_linked(
         self,
         transport: impl ConnectTo<Host> + 'static,

@@ -9,7 +9,13 @@ use crate::role::Role;
 /// the foreground of `connect_with` was done before. A callback that runs when the foreground ends
 /// is completed, and its error counts.
 pub trait HandleConnectionClose<Counterpart: Role>: Send {
-    /// The callback. An error ends the connection.
+    /// The callback.
+    ///
+    /// Cancel-safety: dropped at an `.await` when the connection ends for another reason meanwhile.
+    ///
+    /// # Errors
+    /// An error, like a panic, ends the connection with
+    /// [`HandlerError`](crate::ConnectionTermination::HandlerError).
     fn handle_connection_close(self, connection: ConnectionTo<Counterpart>) -> impl Future<Output = Result<()>> + Send;
 }
 

@@ -12,13 +12,25 @@ use crate::role::Role;
 /// Something that a `R` can be connected to: a transport, or a component in this process.
 ///
 /// `impl ConnectTo<Client>` is an agent, however it is reached. Implement
-/// [`connect_to`](Self::connect_to); transports of this crate override
-/// [`into_link`](Self::into_link) so that a connection can put its own actors around them.
+/// [`connect_to`](Self::connect_to); the rest has defaults. Transports of this crate override a
+/// hidden method, so that a connection can put its own actors around them.
 pub trait ConnectTo<R: Role>: Send + 'static {
     /// Connects to `client` and drives the connection until it ends.
+    ///
+    /// Two passive ends are relayed: each direction ends by itself, so that a side that closed its
+    /// output still gets its last answers (spec §6.2, 57).
+    ///
+    /// Cancel-safety: dropping the future ends the connection at once.
+    ///
+    /// # Errors
+    /// What ended the connection, unless both sides were done. I/O errors come out here, never as
+    /// an item of a channel (spec §6.2, 64).
     fn connect_to(self, client: impl ConnectTo<R::Counterpart>) -> impl Future<Output = Result<()>> + Send;
 
-    /// A channel to this component, and the future that drives it.
+    /// A channel to this component, and the future that drives it. `None` means that there is
+    /// nothing to drive, not that it has ended (spec §6.2, 58).
+    ///
+    /// Frames go through parsed values here. To connect two builders, pass one to the other instead.
     fn into_channel_and_future(self) -> (Channel, Option<ConnectionDriver>)
     where
         Self: Sized,
@@ -87,7 +99,8 @@ impl<R: Role> ConnectTo<R> for Link {
     }
 }
 
-/// Any component for an `R`, behind one type.
+/// Any component for an `R`, behind one type. Nothing else changes: how the component is reached,
+/// and what it costs, stays as it is.
 pub struct DynConnectTo<R: Role> {
     inner: Box<dyn Erased<R>>,
 }
@@ -123,7 +136,7 @@ impl<R: Role> DynConnectTo<R> {
         Self { inner: Box::new(component) }
     }
 
-    /// The hidden type's name.
+    /// The hidden type's name, for diagnostics. Not stable between compiler versions.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         self.inner.type_name()

@@ -34,31 +34,37 @@ impl<Counterpart: Role> Connection<Counterpart> {
         &self.connection
     }
 
-    /// The actor that supervises the connection, for linking or monitoring.
+    /// The actor that supervises the connection, for linking or monitoring. Killing or
+    /// stopping it ends the connection at once; what waits is not written.
     #[must_use]
     pub fn actor(&self) -> &ActorCell {
         &self.supervisor
     }
 
-    /// The live tree of the connection's actors.
+    /// The live tree of the connection's actors: as [`ConnectionTo::tree`].
     #[must_use]
     pub fn tree(&self) -> Arc<Node> {
         self.connection.tree()
     }
 
-    /// A picture of the connection's actors.
+    /// A picture of the connection's actors: as [`ConnectionTo::snapshot`].
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.connection.snapshot()
     }
 
-    /// Lets everything published so far leave, then ends the connection.
+    /// Lets everything published so far leave, then ends the connection. Nothing can be sent from
+    /// now on. Returns at once; wait with [`closed`](Self::closed). The termination that this leaves
+    /// is [`IncomingClosed`](crate::ConnectionTermination::IncomingClosed).
     pub fn finish(&self) {
         self.connection.shared().seal();
     }
 
     /// Waits until the connection is over and nothing of it is left: no actor, no task.
     /// Cancel-safe.
+    ///
+    /// Can be called any number of times, before and after the end. Callbacks of requests that
+    /// failed with the connection are waited for too, 5 s at the longest.
     ///
     /// # Errors
     /// What ended the connection, unless both sides were done.

@@ -23,7 +23,10 @@ use crate::termination::ConnectionTermination;
 /// A handle to a connection whose peer plays the role `Counterpart`.
 ///
 /// Cheap to clone. It keeps nothing alive: after the end of the connection every call fails with
-/// an error that says why.
+/// an error that says why (spec §6.2, 51).
+///
+/// Ordering: whatever is sent through any handle of a connection leaves in the order of the calls
+/// that sent it (spec §6.3, 75). Sending never waits; see [`ready`](Self::ready).
 pub struct ConnectionTo<Counterpart: Role> {
     shared: Arc<Shared>,
     counterpart: Counterpart,
@@ -50,7 +53,9 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         self.counterpart.clone()
     }
 
-    /// A request to the peer, not sent until it is consumed.
+    /// A request to the peer, not sent until it is consumed. Dropping it sends nothing.
+    ///
+    /// Params that cannot be written are an error of the consumer, not of this call.
     pub fn prepare_request<Req: JsonRpcRequest>(&self, request: Req) -> PreparedRequest<Req::Response>
     where
         Counterpart: HasPeer<Counterpart>,
@@ -58,7 +63,8 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         self.prepare_request_to(self.counterpart.clone(), request)
     }
 
-    /// A request to a logical peer, not sent until it is consumed.
+    /// A request to a logical peer, not sent until it is consumed: as
+    /// [`prepare_request`](Self::prepare_request).
     pub fn prepare_request_to<Peer: Role, Req: JsonRpcRequest>(
         &self,
         peer: Peer,
@@ -84,7 +90,12 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         PreparedRequest::new(reply, self.shared.clone(), decode, params)
     }
 
-    /// Sends a request to the peer. When this returns, the request is registered and queued.
+    /// Sends a request to the peer. When this returns, the request is registered and queued; that
+    /// says nothing about the peer.
+    ///
+    /// A failure to write or queue it is the outcome of the request. Prefer
+    /// [`prepare_request`](Self::prepare_request) for an ordered callback: this request may be
+    /// answered before the callback is there (spec §6.3, 72).
     pub fn send_request<Req: JsonRpcRequest>(&self, request: Req) -> SentRequest<Req::Response>
     where
         Counterpart: HasPeer<Counterpart>,
@@ -92,7 +103,7 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         self.prepare_request(request).send()
     }
 
-    /// Sends a request to a logical peer. When this returns, the request is registered and queued.
+    /// Sends a request to a logical peer: as [`send_request`](Self::send_request).
     pub fn send_request_to<Peer: Role, Req: JsonRpcRequest>(
         &self,
         peer: Peer,
@@ -105,10 +116,14 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
     }
 
     /// Sends a notification to the peer. When this returns, it is queued behind everything sent
-    /// before.
+    /// before. A `session/cancel` also answers the open permission requests of its session, behind
+    /// it, as cancelled.
     ///
     /// # Errors
-    /// When the params cannot be written, or the connection is over.
+    /// `-32603` when the params cannot be written (JSON-RPC 2.0 §4.2: an object, an array or none),
+    /// when the connection is over, or when more than
+    /// [`outgoing_cap`](crate::ConnectionOptions::outgoing_cap) waits to be written, which ends the
+    /// connection.
     pub fn send_notification<N: JsonRpcNotification>(&self, notification: N) -> Result<()>
     where
         Counterpart: HasPeer<Counterpart>,
@@ -153,9 +168,9 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
 
     /// Passes a message on to a logical peer.
     ///
-    /// A request gets the peer's answer as its own, errors included, and its cancellation is passed
-    /// on with the id of the new request. A response goes to whoever waits for it. A
-    /// `$/cancel_request`, plain or in an envelope, is not sent: its id means nothing to the peer,
+    /// A request gets the peer's answer as its own, errors included, and its cancellation, earlier or
+    /// later, is passed on with the id of the new request (spec §6.1, 20). A response goes to whoever
+    /// waits for it. A `$/cancel_request`, plain or in an envelope, is not sent: its id means nothing to the peer,
     /// and the request that it is about was told already (spec §6.1, 22).
     ///
     /// # Errors
@@ -180,10 +195,13 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         }
     }
 
-    /// Asks the peer to cancel one of our requests.
+    /// Asks the peer to cancel the request with this id, unconditionally: it is sent although the
+    /// request was never sent, was answered, or was cancelled before. A
+    /// [`RequestCancellationHandle`](crate::RequestCancellationHandle) knows better.
     ///
     /// # Errors
-    /// When the connection is over, or the id is none of ours.
+    /// `-32602` for an id that is not an integer: those of this side are. `-32603` as
+    /// [`send_notification`](Self::send_notification).
     pub fn send_cancel_request(&self, id: impl Into<RequestId>) -> Result<()>
     where
         Counterpart: HasPeer<Counterpart>,
@@ -207,12 +225,15 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         }
     }
 
-    /// Runs a task beside the connection. It may wait for responses. It is aborted when the
-    /// connection ends. If it fails or panics, only the requests that it had taken over are
-    /// affected, unless the connection was built with `end_on_failure`.
+    /// Runs a task beside the connection. It may wait for responses. If it fails or panics, only
+    /// the requests that it had taken over are affected, unless the connection was built with
+    /// [`end_on_failure`](Builder::end_on_failure). It survives the death of every actor below the
+    /// connection's supervisor.
+    ///
+    /// Ordering: none. Cancel-safety: the task is aborted at an `.await` when the connection ends.
     ///
     /// # Errors
-    /// When the connection is over.
+    /// When the connection is over; then the task is dropped.
     pub fn spawn(&self, task: impl IntoFuture<Output = Result<()>, IntoFuture: Send + 'static>) -> Result<()> {
         let task = Box::pin(task.into_future());
         self.shared.tasks.send(TaskItem::Spawn(task)).map_err(|_| self.shared.closed_error())
@@ -285,28 +306,36 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         Ok(guard)
     }
 
-    /// Waits until there is room for more output: less unsent than the high mark. For tasks that
-    /// produce a lot. Inside a handler it returns at once, because handlers must not wait for
-    /// their own connection. Cancel-safe.
+    /// Waits while more than [`outgoing_high_mark`](crate::ConnectionOptions::outgoing_high_mark) is
+    /// unsent, until that has fallen to one half. For tasks that produce a lot. Inside a handler it
+    /// returns at once, because handlers must not wait for their own connection. Cancel-safe.
     pub async fn ready(&self) {
         if !crate::runtime::Scope::is_inside(self.shared.id) {
             self.shared.out_credit.room().await;
         }
     }
 
-    /// Waits until the peer has closed its side and the close callbacks are done. Cancel-safe.
+    /// Waits until the peer has closed its side and the close callbacks are done, or the connection
+    /// is over. Cancel-safe.
+    ///
+    /// Inside a handler or a close callback of this connection it waits for ever, because the end of
+    /// the input waits for them (spec §6.2, 45). Nothing detects that.
     pub async fn incoming_closed(&self) {
         // The sender lives in the shared part, so waiting cannot fail.
         let _ = self.shared.incoming_closed.subscribe().wait_for(|closed| *closed).await;
     }
 
-    /// Whether the peer has closed its side and the close callbacks are done.
+    /// Whether the peer has closed its side and the close callbacks are done, or the connection is
+    /// over (spec §6.2, 46).
     #[must_use]
     pub fn is_incoming_closed(&self) -> bool {
         *self.shared.incoming_closed.borrow()
     }
 
-    /// Waits for the end of the connection and says how it ended. Cancel-safe.
+    /// Waits for the end of the connection and says how it ended (spec §6.2, 63). Cancel-safe.
+    ///
+    /// Inside a handler it does not return for an end that waits for the handler, such as the peer
+    /// closing its side. Nothing detects that.
     pub async fn terminated(&self) -> ConnectionTermination {
         let mut changes = self.shared.termination.subscribe();
         match changes.wait_for(Option::is_some).await {
@@ -321,13 +350,14 @@ impl<Counterpart: Role> ConnectionTo<Counterpart> {
         self.shared.termination.borrow().clone()
     }
 
-    /// The live tree of the connection's actors.
+    /// The live tree of the connection's actors. It stays after their end, for inspection.
     #[must_use]
     pub fn tree(&self) -> Arc<Node> {
         self.shared.node.clone()
     }
 
-    /// A picture of the connection's actors: status, restarts, mailboxes, open requests.
+    /// A picture of the connection's actors: status, restarts, mailboxes, open requests. The parts
+    /// are looked at one after the other, so that numbers of a busy tree need not fit each other.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.shared.node.snapshot()
@@ -369,7 +399,7 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// Which handle the callbacks of a builder get.
+/// Which handle the callbacks of a builder get. Sealed.
 pub trait ConnectionContext: sealed::Sealed + Send + Sync + 'static {
     /// The handle.
     type Connection<Counterpart: Role>: Clone + Send + Sync + 'static;

@@ -18,7 +18,8 @@ pub enum Dispatch<Req: JsonRpcRequest = UntypedMessage, Notif: JsonRpcNotificati
 }
 
 impl<Req: JsonRpcRequest, Notif: JsonRpcNotification> Dispatch<Req, Notif> {
-    /// The id; `None` for notifications.
+    /// The id on this connection: the peer's for a request, ours for a response. `None` for
+    /// notifications.
     #[must_use]
     pub fn id(&self) -> Option<&RequestId> {
         match self {
@@ -41,7 +42,7 @@ impl<Req: JsonRpcRequest, Notif: JsonRpcNotification> Dispatch<Req, Notif> {
     /// Method and params of a call.
     ///
     /// # Errors
-    /// When the params cannot be written, or for a response, which has none.
+    /// `-32603` when the params cannot be written, or for a response, which has none.
     pub fn to_untyped_message(&self) -> Result<UntypedMessage> {
         match self {
             Self::Request(request, _) => request.to_untyped_message(),
@@ -53,7 +54,8 @@ impl<Req: JsonRpcRequest, Notif: JsonRpcNotification> Dispatch<Req, Notif> {
     /// The same message with its content as JSON values.
     ///
     /// # Errors
-    /// When the content cannot be written.
+    /// When the content cannot be written. The message is lost then: its responder or router is
+    /// dropped, which answers the peer or fails the local caller.
     pub fn into_untyped_dispatch(self) -> Result<Dispatch> {
         Ok(match self {
             Self::Request(request, responder) => {
@@ -71,7 +73,8 @@ impl<Req: JsonRpcRequest, Notif: JsonRpcNotification> Dispatch<Req, Notif> {
         })
     }
 
-    /// Changes request and notification; a response keeps its type.
+    /// Changes request and notification. A response keeps its type, which is why both request types
+    /// must have the same response.
     pub fn map<Req1, Notif1>(
         self,
         map_request: impl FnOnce(Req, Responder<Req::Response>) -> (Req1, Responder<Req1::Response>),
@@ -104,16 +107,16 @@ impl<M: JsonRpcRequest + JsonRpcNotification> Dispatch<M, M> {
 }
 
 impl Dispatch {
-    /// Whether the params of a call have this member.
+    /// Whether the params of a call have this member, null included. False for a response.
     #[must_use]
     pub fn has_field(&self, name: &str) -> bool {
         self.message().is_some_and(|message| message.params.get(name).is_some())
     }
 
-    /// Reads the message as a notification of a type, or gives it back.
+    /// Reads the message as a notification of a type, or gives it back (the inner `Err`).
     ///
     /// # Errors
-    /// When the method fits and the params do not.
+    /// `-32602` when the method fits and the params do not.
     pub fn into_notification<N: JsonRpcNotification>(self) -> Result<Result<N, Self>> {
         match self {
             Self::Notification(message) if N::matches_method(&message.method) => {
@@ -123,10 +126,11 @@ impl Dispatch {
         }
     }
 
-    /// Reads the message as a request of a type, or gives it back.
+    /// Reads the message as a request of a type, or gives it back (the inner `Err`).
     ///
     /// # Errors
-    /// When the method fits and the params do not; the peer gets that error as its answer.
+    /// `-32602` when the method fits and the params do not; the peer gets that error as its answer.
+    /// `-32603` when it cannot be answered, because the connection is over.
     #[expect(clippy::type_complexity, reason = "the documented signature")]
     pub fn into_request<Req: JsonRpcRequest>(self) -> Result<Result<(Req, Responder<Req::Response>), Self>> {
         match self {
@@ -150,16 +154,18 @@ impl Dispatch {
 pub enum Handled<T> {
     /// It did.
     Yes,
-    /// It did not: the next handler gets the message.
+    /// It did not: the next handler gets the message; after the last one the protocol decides.
     No {
         /// The message, possibly changed.
         message: T,
-        /// Whether the message may be offered again when a handler is added later.
+        /// Whether the message is kept, if nobody takes it, for a handler that is added later
+        /// ([`ConnectionTo::add_dynamic_handler`](crate::ConnectionTo::add_dynamic_handler)). One
+        /// handler that says so is enough. Responses are never kept.
         retry: bool,
     },
 }
 
-/// What a handler may return to say whether it took its message.
+/// What a handler may return to say whether it took its message: `()` for "yes", or [`Handled`].
 pub trait IntoHandled<T> {
     /// As [`Handled`].
     fn into_handled(self) -> Handled<T>;

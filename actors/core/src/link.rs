@@ -14,10 +14,12 @@ use tokio::sync::watch;
 
 use crate::port::Port;
 
-/// A readable end of a byte stream.
+/// A readable end of a byte stream. Reads must be cancel-safe, as those of tokio are: the reader's
+/// actor may die in the middle of one.
 pub type ByteReader = Box<dyn AsyncRead + Send + Unpin>;
 
-/// A writable end of a byte stream.
+/// A writable end of a byte stream. A write that is dropped before it is ready must have written
+/// nothing, as `AsyncWrite` demands.
 pub type ByteWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Which stream a line belongs to, as seen from the process that owns the descriptors.
@@ -31,8 +33,9 @@ pub enum LineDirection {
     Stderr,
 }
 
-/// Sees every line that passes a physical transport. Called by the reader and writer actors: it
-/// must not block.
+/// Sees every line that passes a physical transport, without its line end, invalid UTF-8 replaced.
+/// Called by the reader and writer actors: it must not block. Lines of one direction come in order.
+/// A panic is logged and costs no message.
 pub type LineTap = Arc<dyn Fn(&str, LineDirection) + Send + Sync>;
 
 /// Shows a line to a tap. A tap that panics must not cost the message that it looks at.
@@ -93,7 +96,9 @@ impl Link {
         }
     }
 
-    /// A byte stream that carries one JSON text a line.
+    /// A byte stream that carries one JSON text a line, ended by a line feed. Carriage returns before
+    /// it, blank lines and a byte order mark at the very beginning are skipped; a last line may go
+    /// without its end.
     pub fn bytes(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -101,7 +106,7 @@ impl Link {
         Self::new(Ends::Bytes { reader: Box::new(reader), writer: Box::new(writer) })
     }
 
-    /// The documented in-process channel.
+    /// The documented in-process channel: parsed messages, no bytes, no credit.
     #[must_use]
     pub fn channel(channel: Channel) -> Self {
         Self::new(Ends::Channel(channel))
@@ -112,8 +117,8 @@ impl Link {
         Self::new(Ends::Port(port))
     }
 
-    /// A component of this process: `serve` gets the other end and runs until it is done. Frames
-    /// pass by value.
+    /// A component of this process: `serve` gets the other end and runs, below this connection, until
+    /// it is done. Frames pass by value. Its error ends the connection.
     pub fn component<F, Fut>(serve: F) -> Self
     where
         F: FnOnce(Link) -> Fut,
@@ -145,21 +150,22 @@ impl Link {
     }
 
     /// Lets the connection learn how the process behind the link ended, so that pending requests
-    /// fail with the reason.
+    /// fail with the reason. At the end of the input it is waited for, 250 ms at the longest.
     #[must_use]
     pub fn with_exit(mut self, exit: watch::Receiver<Option<Exit>>) -> Self {
         self.exit = Some(exit);
         self
     }
 
-    /// Shows every line to a callback.
+    /// Shows every line to a callback. Byte streams only: a channel or component has no lines.
     #[must_use]
     pub fn with_tap(mut self, tap: LineTap) -> Self {
         self.tap = Some(tap);
         self
     }
 
-    /// Longest accepted line in bytes; the default is [`limits::MAX_FRAME`].
+    /// Longest accepted line in bytes, without its end; the default is [`limits::MAX_FRAME`] (64 MiB).
+    /// A longer one ends the connection with [`Origin::Overflow`](crate::Origin::Overflow).
     #[must_use]
     pub fn with_max_frame(mut self, bytes: usize) -> Self {
         self.max_frame = Some(bytes);

@@ -1,7 +1,8 @@
 //! The last argument of the `on_receive_…` methods: it names the future that an async closure
 //! returns, which Rust has no other way to do yet.
 
-/// The last argument of `on_receive_request` and `on_receive_request_from`.
+/// The last argument of [`on_receive_request`](crate::Builder::on_receive_request) and
+/// [`on_receive_request_from`](crate::Builder::on_receive_request_from).
 #[macro_export]
 macro_rules! on_receive_request {
     () => {
@@ -11,7 +12,8 @@ macro_rules! on_receive_request {
     };
 }
 
-/// The last argument of `on_receive_notification` and `on_receive_notification_from`.
+/// The last argument of [`on_receive_notification`](crate::Builder::on_receive_notification) and
+/// [`on_receive_notification_from`](crate::Builder::on_receive_notification_from).
 #[macro_export]
 macro_rules! on_receive_notification {
     () => {
@@ -21,7 +23,8 @@ macro_rules! on_receive_notification {
     };
 }
 
-/// The last argument of `on_receive_dispatch` and `on_receive_dispatch_from`.
+/// The last argument of [`on_receive_dispatch`](crate::Builder::on_receive_dispatch) and
+/// [`on_receive_dispatch_from`](crate::Builder::on_receive_dispatch_from).
 #[macro_export]
 macro_rules! on_receive_dispatch {
     () => {

@@ -11,7 +11,7 @@ use crate::runtime::RestartPolicy;
 /// decision 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponderDropPolicy {
-    /// An error: `-32800` if the peer had cancelled, else `-32603`.
+    /// An error: `-32800` if the peer had cancelled, else `-32603` with data that names the method.
     #[default]
     Answer,
     /// Nothing, as the documented SDK does: the peer waits until the connection ends. An entry of
@@ -20,19 +20,25 @@ pub enum ResponderDropPolicy {
     Silent,
 }
 
-/// Limits and policies of one connection.
+/// Limits and policies of one connection. Begin with the default and set fields.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ConnectionOptions {
-    /// Bytes that may be read and not yet worked off before the transport is read no further.
+    /// Bytes that may be read and not yet worked off before the transport is read no further; the
+    /// default is 512 KiB. Each frame counts with 256 bytes beside its text. A frame larger than
+    /// all of it still passes, alone. Without effect where there is no byte stream.
     pub incoming_credit: usize,
-    /// Bytes of unsent output above which [`ready`](crate::ConnectionTo::ready) waits.
+    /// Bytes of unsent output above which [`ready`](crate::ConnectionTo::ready) waits; the default is
+    /// 8 MiB.
     pub outgoing_high_mark: usize,
-    /// Bytes of unsent output that end the connection: its peer does not read.
+    /// Bytes of unsent output that end the connection: its peer does not read. The default is
+    /// 256 MiB. Whoever sends beyond it gets an error with
+    /// [`Origin::Overflow`](crate::Origin::Overflow).
     pub outgoing_cap: usize,
-    /// How often each actor may die.
+    /// How often each actor may die before the connection ends.
     pub restart: RestartPolicy,
-    /// Time for answers to accepted requests after the end of the input.
+    /// Time for answers to accepted requests after the end of the input; the default is 5 s. Not
+    /// used with `connect_with`, where the foreground decides.
     pub drain: Duration,
     /// Bytes of one session's messages that may wait for its reader. Above that the session fails,
     /// and only it.
@@ -41,9 +47,9 @@ pub struct ConnectionOptions {
     pub cancel_deadline: Duration,
     /// Whether JSON arrays are taken apart (the default) or refused as a whole.
     pub batches: Batches,
-    /// What a proxy does about a protocol version that is not its own.
+    /// What a proxy does about a protocol version that is not its own (spec §9, decision 5).
     pub proxy_versions: ProxyVersions,
-    /// What a request gets whose responder was dropped.
+    /// What a request gets whose responder was dropped (spec §9, decision 3).
     pub dropped_responder: ResponderDropPolicy,
     /// Whether a spawned task or an ordered response callback that fails ends the connection, as
     /// it does in the documented SDK. By default only its own request is affected.

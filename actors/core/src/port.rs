@@ -5,7 +5,7 @@ use greenroom_protocol::{Error, Frame};
 use crate::link::Exit;
 use crate::runtime::{Mailbox, Permit};
 
-/// What comes in from the far side.
+/// What comes in from the far side, in wire order. The end of the input is the last item.
 #[derive(Debug)]
 pub enum Inbound {
     /// A frame, with the credit that its bytes hold until they are worked off.

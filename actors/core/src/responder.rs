@@ -17,7 +17,13 @@ type Encode<T> = Box<dyn FnOnce(&str, Result<T>) -> Result<Bytes> + Send>;
 ///
 /// Exactly one answer is sent. Dropping the responder answers too: `-32800` when the peer had
 /// cancelled, else `-32603` (spec §9 decision 3); an error that the handler returns in the same
-/// dispatch replaces that answer.
+/// dispatch replaces that answer. [`ResponderDropPolicy`](crate::ResponderDropPolicy) changes that.
+///
+/// Ordering: an answer is queued behind everything sent before. An answer to an entry of a batch
+/// waits for the others of its array (JSON-RPC 2.0 §6).
+///
+/// The error of a handler, and the end of the connection, answer a request whose responder is still
+/// held. What the responder says then is dropped, with `Ok`.
 #[must_use = "dropping a responder answers its request with an error"]
 pub struct Responder<T: JsonRpcResponse = Value> {
     call: OpenCall,
@@ -33,19 +39,19 @@ impl<T: JsonRpcResponse> Responder<T> {
         Self { call, method, encode: None, _response: PhantomData }
     }
 
-    /// The JSON-RPC id of the request on this connection.
+    /// The JSON-RPC id of the request on this connection, as the peer chose it.
     #[must_use]
     pub fn id(&self) -> &RequestId {
         self.call.state().id()
     }
 
-    /// The method of the request.
+    /// The method of the request, or what [`wrap_method`](Self::wrap_method) put in its place.
     #[must_use]
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// Tells whether and when the peer cancels this request.
+    /// Tells whether and when the peer cancels this request, also if it did before (spec §6.1, 17).
     #[must_use]
     pub fn cancellation(&self) -> RequestCancellation {
         RequestCancellation::new(self.call.state().cancelled.clone())
@@ -54,7 +60,9 @@ impl<T: JsonRpcResponse> Responder<T> {
     /// Answers with a result.
     ///
     /// # Errors
-    /// When the result cannot be written (the peer then gets `-32603`), or the connection is over.
+    /// When the result cannot be written: the peer gets `-32603`, whose data names the method and not
+    /// the reason (spec §6.3, 92). When the connection is over, or more than
+    /// [`outgoing_cap`](crate::ConnectionOptions::outgoing_cap) waits to be written.
     pub fn respond(self, response: T) -> Result<()> {
         self.respond_with_result(Ok(response))
     }
@@ -111,7 +119,8 @@ impl<T: JsonRpcResponse> Responder<T> {
         self.call
     }
 
-    /// The same right, to be used with any JSON value.
+    /// The same right, to be used with any JSON value. Between plain types nothing is checked: a
+    /// value that `T` cannot hold is sent as it is.
     pub fn erase_to_json(self) -> Responder<Value> {
         if self.encode.is_none() {
             return Responder { call: self.call, method: self.method, encode: None, _response: PhantomData };
@@ -119,13 +128,16 @@ impl<T: JsonRpcResponse> Responder<T> {
         self.wrap_params(|method, value: Result<Value>| value.and_then(|value| T::from_value(method, value)))
     }
 
-    /// The same right under another method name.
+    /// The same right under another method name: what [`method`](Self::method) says and what typed
+    /// responses are written for. Answers dropped by accident still name the method of the wire.
     pub fn wrap_method(mut self, method: String) -> Self {
         self.method = method.into();
         self
     }
 
-    /// The same right, to be used with another type that `wrap` turns into this one.
+    /// The same right, to be used with another type that `wrap` turns into this one. `wrap` runs
+    /// when the answer is given, in the caller of [`respond`](Self::respond); it gets the method.
+    /// It does not run for a responder that is dropped.
     pub fn wrap_params<U: JsonRpcResponse>(
         self,
         wrap: impl FnOnce(&str, Result<U>) -> Result<T> + Send + 'static,
@@ -143,7 +155,7 @@ impl<T: JsonRpcResponse> Responder<T> {
 }
 
 impl Responder<Value> {
-    /// The same right, to be used with a typed response.
+    /// The same right, to be used with a typed response. Nothing is checked.
     pub fn cast<T: JsonRpcResponse>(self) -> Responder<T> {
         if self.encode.is_none() {
             return Responder { call: self.call, method: self.method, encode: None, _response: PhantomData };
@@ -162,7 +174,12 @@ type Recode<T> = Box<dyn FnOnce(&str, Result<T>) -> Result<Bytes> + Send>;
 
 /// The right to settle the answer to one of our own requests.
 ///
-/// Nothing goes on the wire: the local caller gets the value. Dropping it fails the caller.
+/// Nothing goes on the wire: the local caller gets the value. Dropping it fails the caller with
+/// `-32603`; an error that the handler returns in the same dispatch replaces that.
+///
+/// Ordering: an ordered callback of the caller holds up later messages only if the router is used
+/// before its handler is done. Afterwards the callback runs beside the dispatch loop (spec §6.3,
+/// 73), for at most 5 s.
 #[must_use = "dropping a response router fails the caller that waits"]
 pub struct ResponseRouter<T: JsonRpcResponse = Value> {
     settle: Settle,
@@ -219,16 +236,17 @@ impl<T: JsonRpcResponse> ResponseRouter<T> {
         self.settle.reply.method()
     }
 
-    /// The role of the peer that answered.
+    /// The role at the other end of the connection. In a proxy that is the conductor, whichever
+    /// logical peer answered.
     #[must_use]
     pub fn role_id(&self) -> RoleId {
         self.role
     }
 
-    /// Gives the caller a result.
+    /// Gives the caller a result. It is written as JSON and read again by the caller.
     ///
     /// # Errors
-    /// When the result cannot be written.
+    /// When the result cannot be written; the caller gets that error too.
     pub fn route(self, response: T) -> Result<()> {
         self.route_with_result(Ok(response))
     }
@@ -275,7 +293,8 @@ impl<T: JsonRpcResponse> ResponseRouter<T> {
         (self.settle.reply.clone(), self.settle.connection.clone())
     }
 
-    /// The same right, to be used with any JSON value.
+    /// The same right, to be used with any JSON value. A value that the caller cannot read is an
+    /// error for the caller.
     pub fn erase_to_json(self) -> ResponseRouter<Value> {
         self.retyped(|recode| {
             Box::new(move |method, value: Result<Value>| {

@@ -5,9 +5,16 @@ use greenroom_protocol::Result;
 use crate::connection_to::{ConnectionContext, ConnectionTo};
 use crate::role::Role;
 
-/// Runs beside a connection. An error ends the connection; `Ok` does not.
+/// Runs beside a connection. An error ends the connection; `Ok` does not. See
+/// [`Builder::with_runner`](crate::Builder::with_runner).
 pub trait RunWithConnectionTo<Counterpart: Role>: Send {
-    /// The work.
+    /// The work. It may wait for responses.
+    ///
+    /// Cancel-safety: dropped at an `.await` when the connection ends.
+    ///
+    /// # Errors
+    /// An error ends the connection with
+    /// [`HandlerError`](crate::ConnectionTermination::HandlerError).
     fn run_with_connection_to(self, connection: ConnectionTo<Counterpart>) -> impl Future<Output = Result<()>> + Send;
 }
 
@@ -29,7 +36,7 @@ pub struct ChainRun<A, B> {
 }
 
 impl<A, B> ChainRun<A, B> {
-    /// Runs both; the first error wins.
+    /// Runs both in one task; the first error wins and drops the other.
     #[must_use]
     pub fn new(first: A, second: B) -> Self {
         Self { first, second }

@@ -4,21 +4,23 @@ use greenroom_protocol::{CONNECTION_TERMINATED_REASON, Error, INCOMING_TRANSPORT
 
 use crate::link::Exit;
 
-/// Why a connection is over.
+/// Why a connection is over. The first cause stays (spec §6.2, 63).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConnectionTermination {
-    /// The peer closed its side.
+    /// The peer closed its side, and nobody worked in the foreground. Also the end of a connection
+    /// that [`Connection::finish`](crate::Connection::finish) was called on.
     IncomingClosed,
-    /// This side was done.
+    /// The foreground of `connect_with` was done.
     LocalShutdown,
     /// The foreground of `connect_with` failed.
     ForegroundError(Error),
-    /// The transport broke.
+    /// The transport did not open or broke, the peer did not read, or an actor died too often.
     TransportError(Error),
-    /// A handler, runner or close callback failed in a way that ends the connection.
+    /// A runner or close callback failed, or, with
+    /// [`end_on_failure`](crate::Builder::end_on_failure), a task or an ordered callback.
     HandlerError(Error),
-    /// The connection was dropped while it ran.
+    /// The connection was dropped, or its supervisor died, while it ran.
     Dropped,
 }
 
@@ -32,7 +34,7 @@ impl ConnectionTermination {
         }
     }
 
-    /// Whether both sides were done.
+    /// Whether it ended without a failure: `IncomingClosed` or `LocalShutdown`.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::IncomingClosed | Self::LocalShutdown)

@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 /// Reads one JSON-shaped type as another.
 ///
 /// # Errors
-/// `-32603` when `value` cannot be serialised, `-32700` when it does not fit `M`.
+/// `-32603` when `value` cannot be serialised, `-32700` when it does not fit `M`. The reason in the
+/// data may quote a value.
 pub fn json_cast<N: Serialize, M: DeserializeOwned>(value: N) -> Result<M, Error> {
     codec::read_result_value(codec::result_value(&value)?)
 }
@@ -28,13 +29,13 @@ pub fn json_cast_params<N: Serialize, M: DeserializeOwned>(params: N) -> Result<
     codec::reread_params(&params)
 }
 
-/// `-32603` with this text as data.
+/// `-32603` with this text as data. The text travels to the peer.
 #[must_use]
 pub fn internal_error(text: impl ToString) -> Error {
     Error::internal_error().data(text.to_string())
 }
 
-/// `-32700` with this text as data.
+/// `-32700` with this text as data. The text travels to the peer.
 #[must_use]
 pub fn parse_error(text: impl ToString) -> Error {
     Error::parse_error().data(text.to_string())
@@ -50,7 +51,8 @@ pub fn unsupported_protocol_version(requested: ProtocolVersion, supported: &[Pro
 
 /// Runs `foreground` to its end, with `background` beside it for as long as that lasts.
 ///
-/// A background that ends with `Ok` lets the foreground go on. Dropping the future drops both.
+/// A background that ends with `Ok` lets the foreground go on. If both are ready, the foreground
+/// wins. As cancel-safe as its parts: dropping the future drops both.
 ///
 /// # Errors
 /// The error of the foreground, or the error of the background if it came first.

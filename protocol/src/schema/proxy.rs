@@ -1,7 +1,8 @@
 //! The messages between a conductor and its proxies.
 //!
-//! They are read in both dialects and carry the legacy method names; the hop on which they are
-//! sent writes them in the spelling that its peer understands.
+//! They are read in both dialects and written in the legacy one. Proxies and the conductor of this
+//! workspace put envelopes around messages themselves, in the spelling of the hop; these types are
+//! for code that plays one of the two by hand.
 
 use agent_client_protocol_schema::v1;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,8 @@ pub const METHOD_INITIALIZE_PROXY: &str = Dialect::Legacy.initialize();
 /// The method of the envelope around messages to and from a proxy's successor.
 pub const METHOD_SUCCESSOR_MESSAGE: &str = Dialect::Legacy.successor();
 
-/// Initialises a component as a proxy: the params and the response of an ordinary initialize.
+/// Initialises a component as a proxy: the params and the response of an ordinary initialize. Read in
+/// both spellings, sent as `_proxy/initialize`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InitializeProxyRequest {
@@ -87,8 +89,10 @@ pub(super) mod v2 {
 
 /// A message to or from a proxy's successor, in its envelope.
 ///
-/// It matches any successor envelope; parsing fails with `-32601` when the message inside is of
-/// another type.
+/// It matches any successor envelope, in both spellings; parsing fails with `-32601` when the message
+/// inside is of another type. So a handler for one `M` refuses all other envelopes: use
+/// `SuccessorMessage<UntypedMessage>`, or handlers for a logical peer, which need no envelope. It is
+/// sent as `_proxy/successor`, whatever the hop speaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SuccessorMessage<M: JsonRpcMessage> {
     /// The message inside.

@@ -20,6 +20,10 @@ use super::words;
 /// ends, the process is asked to end step by step ([`Ladder`]); when the connection is dropped, its
 /// whole group is killed at once. Either way nothing of the group is left, and no zombie. Only a
 /// process that leaves the group on purpose (a daemon) outlives it.
+///
+/// When the process ends by itself, requests that wait fail with an error that says how, in
+/// `data.exit`; after a failure the error of the connection has the last lines of stderr too. The
+/// environment is inherited; so is the working directory.
 #[derive(Clone)]
 pub struct AcpAgent {
     config: AcpAgentConfig,
@@ -57,13 +61,13 @@ impl AcpAgent {
         Err(Error::invalid_params().data("the command line names no program"))
     }
 
-    /// Claude as an agent, through `npx`.
+    /// Claude as an agent, through `npx`: downloads the newest version of its adapter when it starts.
     #[must_use]
     pub fn claude_agent() -> Self {
         Self::new(AcpAgentConfig::new("npx").args(["-y", "--", "@zed-industries/claude-agent-acp@latest"]))
     }
 
-    /// Codex as an agent, through `npx`.
+    /// Codex as an agent, through `npx`: downloads the newest version of its adapter when it starts.
     #[must_use]
     pub fn codex() -> Self {
         Self::new(AcpAgentConfig::new("npx").args(["-y", "--", "@zed-industries/codex-acp@latest"]))
@@ -82,7 +86,7 @@ impl AcpAgent {
     }
 
     /// Shows every line of stdin, stdout and stderr to a callback, without its line end. It runs
-    /// between two messages and must not block.
+    /// between two messages and must not block. Lines are payload: prompts, files, secrets.
     ///
     /// Ordering: lines of one direction come in order; nothing is promised between directions.
     #[must_use]
@@ -144,6 +148,9 @@ impl AcpAgent {
 ///
 /// A command line is cut as a shell does it, with quotes and backslash escapes and leading
 /// `NAME=value` words, but nothing is expanded.
+///
+/// # Errors
+/// `-32602` for JSON that is no configuration, a quote without its end, or no program.
 impl FromStr for AcpAgent {
     type Err = Error;
 

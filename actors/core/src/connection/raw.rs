@@ -32,7 +32,11 @@ const GRACE: Duration = Duration::from_millis(250);
 /// Called exactly once, at the end of a raw connection, with how it ended.
 pub type OnEnd = Box<dyn FnOnce(Result<(), Error>) + Send + Sync>;
 
-/// A handle to a raw connection. Clones reach the same one.
+/// A handle to a raw connection: frames in, messages out, no protocol. Clones reach the same one;
+/// dropping them changes nothing.
+///
+/// Reader, writer and driver are restarted like those of a protocol connection. Nothing is answered
+/// here: what a dead link owes is for the owner of the outlet to say.
 #[derive(Clone)]
 pub struct RawConnection {
     sink: WireSink,
@@ -117,7 +121,8 @@ impl RawConnection {
         Ok(Self { sink, actor, driven })
     }
 
-    /// Queues a message. Never blocks; after the end it goes nowhere.
+    /// Queues a message behind everything sent before. Never blocks; after the end it goes nowhere.
+    /// `permit` is held until the message is written.
     pub fn send(&self, message: Outbound, permit: Option<Permit>) {
         self.sink.message(message, permit);
     }

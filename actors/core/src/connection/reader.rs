@@ -33,7 +33,8 @@ const FRAME_COST: usize = 256;
 /// How long the end of a process may take to become known after its output ended.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 
-/// Where a reader delivers: the next mailbox, whatever it carries.
+/// Where a reader delivers: the next mailbox, whatever it carries. Called in wire order, in the
+/// reader's actor: it must not block.
 pub type Outlet = Arc<dyn Fn(Inbound) + Send + Sync>;
 
 /// Delivers into a mailbox of inbound frames.

@@ -202,7 +202,8 @@ impl<C: Role> AnyRegistry for Registry<C> {
 /// ([`ConnectionTo::add_dynamic_handler`]).
 ///
 /// Dropping the guard unregisters the handler: it gets no further message. A message that it is
-/// working on right then is worked on to the end. The guard does not keep the connection alive.
+/// working on right then is worked on to the end. The guard does not keep the connection alive; the
+/// end of the connection drops the handler, guard or not.
 #[must_use = "dropping the guard unregisters the handler; keep it, or detach it"]
 pub struct DynamicHandlerGuard<R: Role> {
     registry: Weak<Registry<R>>,

@@ -15,9 +15,22 @@ use crate::role::Role;
 
 /// Code that takes messages from a peer with the role `Counterpart`.
 ///
-/// Called one message at a time, in wire order. Returning [`Handled::No`] passes the message on.
+/// Called one message at a time, in wire order. Returning [`Handled::No`] passes the message on,
+/// possibly changed. In a proxy, what the agent's side sent shows its envelope, spelled
+/// `_proxy/successor` whatever the hop says; [`MatchDispatchFrom`](crate::util::MatchDispatchFrom)
+/// opens it.
+///
+/// Messages are parsed for this handler, all of them, and written again when it passes them on: all
+/// members survive, the spelling of numbers and strings does not.
 pub trait HandleDispatchFrom<Counterpart: Role>: Send {
-    /// Looks at a message.
+    /// Looks at a message. It must not wait for a response of `connection`: see
+    /// [`SentRequest::block_task`](crate::SentRequest::block_task).
+    ///
+    /// Cancel-safety: as for [`Builder::on_receive_request`](crate::Builder::on_receive_request).
+    ///
+    /// # Errors
+    /// For a request the error is its answer, for a response the outcome of the local caller, for a
+    /// notification a line in the log.
     fn handle_dispatch_from(
         &mut self,
         message: Dispatch,
@@ -53,7 +66,7 @@ impl<Counterpart: Role, H: HandleDispatchFrom<Counterpart>> HandleDispatchFrom<C
     }
 }
 
-/// Takes nothing.
+/// Takes nothing. Costs nothing: it is never asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullHandler;
 
@@ -74,7 +87,8 @@ impl<Counterpart: Role> HandleDispatchFrom<Counterpart> for NullHandler {
     }
 }
 
-/// Handlers in registration order; the first that takes a message wins.
+/// Handlers in registration order; the first that takes a message wins. Made by a
+/// [`Builder`](crate::Builder).
 pub struct Handlers<'h, Counterpart: Role> {
     entries: Vec<Box<dyn Entry<Counterpart> + 'h>>,
 }

@@ -13,7 +13,11 @@ use crate::responder::{Responder, ResponseRouter};
 /// [`done`](Self::done) and the `otherwise…` methods return it.
 ///
 /// Handlers run in the caller's future, so their cancel-safety and their place in the order of
-/// messages are the caller's.
+/// messages are the caller's. A handler may pass the message on with [`Handled::No`]; it is written
+/// again from its type then.
+///
+/// Messages are matched as they came: in a proxy, what the agent's side sent is an envelope here.
+/// [`MatchDispatchFrom`](super::MatchDispatchFrom) opens it.
 #[derive(Debug)]
 #[must_use = "end the chain with `done` or `otherwise`"]
 pub struct MatchDispatch {
@@ -148,7 +152,7 @@ impl MatchDispatch {
         .await
     }
 
-    /// Takes a request of a type.
+    /// Takes a request of a type. Params that do not fit are answered `-32602`, and `op` is not called.
     pub async fn if_request<Req: JsonRpcRequest, H>(
         self,
         op: impl AsyncFnOnce(Req, Responder<Req::Response>) -> Result<H>,
@@ -159,7 +163,8 @@ impl MatchDispatch {
         self.request_from::<Req, H>(RemoteStyle::Counterpart, op).await
     }
 
-    /// Takes a notification of a type.
+    /// Takes a notification of a type. Params that do not fit are logged by method and code, and `op`
+    /// is not called.
     pub async fn if_notification<N: JsonRpcNotification, H>(self, op: impl AsyncFnOnce(N) -> Result<H>) -> Self
     where
         H: IntoHandled<N>,
@@ -178,7 +183,8 @@ impl MatchDispatch {
         self.try_from_peer::<R, N, H>(RemoteStyle::Counterpart, |_| true, op).await
     }
 
-    /// Takes the response to a request of a type, good or bad.
+    /// Takes the response to a request of a type, good or bad. A result that does not fit the type
+    /// is an error to `op`.
     pub async fn if_response_to<Req: JsonRpcRequest, H>(
         self,
         op: impl AsyncFnOnce(Result<Req::Response>, ResponseRouter<Req::Response>) -> Result<H>,
@@ -189,7 +195,7 @@ impl MatchDispatch {
         self.response_from::<Req, H>(RemoteStyle::Counterpart, op).await
     }
 
-    /// Takes the good response to a request of a type.
+    /// Takes the good response to a request of a type; a bad one passes on.
     pub async fn if_ok_response_to<Req: JsonRpcRequest, H>(
         self,
         op: impl AsyncFnOnce(Req::Response, ResponseRouter<Req::Response>) -> Result<H>,
@@ -200,7 +206,7 @@ impl MatchDispatch {
         self.ok_response_from::<Req, H>(RemoteStyle::Counterpart, op).await
     }
 
-    /// What became of the message.
+    /// What became of the message: to be returned from a handler.
     ///
     /// # Errors
     /// The error of the handler that took it.

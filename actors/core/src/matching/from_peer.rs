@@ -116,7 +116,8 @@ impl<Counterpart: Role> MatchDispatchFrom<Counterpart> {
         Self { chain: self.chain.response_from::<Req, H>(style, op).await, connection: self.connection }
     }
 
-    /// Takes the good response to a request of a type, whoever answered.
+    /// Takes the good response to a request of a type, whoever answered; a bad one passes on. In a
+    /// proxy use [`if_ok_response_to_from`](Self::if_ok_response_to_from).
     pub async fn if_ok_response_to<Req: JsonRpcRequest, H>(
         self,
         op: impl AsyncFnOnce(Req::Response, ResponseRouter<Req::Response>) -> Result<H>,
@@ -158,7 +159,7 @@ impl<Counterpart: Role> MatchDispatchFrom<Counterpart> {
         self.chain.otherwise(op).await
     }
 
-    /// Lets another handler look at whatever is left.
+    /// Lets another handler look at whatever is left, as it came.
     ///
     /// # Errors
     /// The error of the handler that took it, or of `handler`.

@@ -86,6 +86,9 @@ impl CancelTarget {
 ///
 /// Cancellation is a wish: the request still gets exactly one answer, which may be an ordinary
 /// result. Clones watch the same request.
+///
+/// Ordering: the marker is set when the notification arrives, before it is dispatched (spec §6.1,
+/// 18). So a handler may wait for it, although messages wait for the handler.
 #[derive(Clone)]
 pub struct RequestCancellation {
     flag: CancelFlag,
@@ -119,7 +122,8 @@ impl RequestCancellation {
         }
     }
 
-    /// Runs `work` until it ends or the peer cancels; then `work` is dropped.
+    /// Runs `work` until it ends or the peer cancels; then `work` is dropped (spec §6.1, 19). If both
+    /// are ready, the cancellation wins. As cancel-safe as `work`.
     ///
     /// # Errors
     /// The error of `work`, or `-32800` when the peer cancelled first.
@@ -140,7 +144,8 @@ impl fmt::Debug for RequestCancellation {
 
 /// Cancels one request that this side sent, whoever waits for its answer.
 ///
-/// Clones share "at most once". Dropping the handle does nothing.
+/// Clones share "at most once" with the request itself. Dropping the handle does nothing (spec §6.1,
+/// 9). It does not keep the connection alive.
 #[derive(Clone)]
 pub struct RequestCancellationHandle {
     pub(super) reply: Arc<Reply>,
@@ -149,10 +154,11 @@ pub struct RequestCancellationHandle {
 
 impl RequestCancellationHandle {
     /// Asks the peer to cancel, once. Without effect before the request is sent, after its answer
-    /// came, or when somebody asked before. `Ok` does not mean that anything was sent.
+    /// came, or when somebody asked before (spec §6.1, 10 to 12). `Ok` does not mean that anything
+    /// was sent.
     ///
     /// # Errors
-    /// When the notification could not be queued.
+    /// When the notification could not be queued: the connection is over.
     pub fn cancel(&self) -> Result<(), Error> {
         match self.connection.upgrade() {
             Some(shared) => self.reply.cancel(&shared),

@@ -14,7 +14,8 @@ use crate::responder::Responder;
 
 /// A request that is published by whatever consumes it, with its handling already in place.
 ///
-/// Dropping it sends nothing.
+/// Dropping it sends nothing (spec §6.1, 6). The order on the wire is that of the consuming calls, not
+/// of the preparation (spec §6.3, 75).
 #[must_use = "a prepared request is only sent when it is consumed"]
 pub struct PreparedRequest<T> {
     wait: Wait<T>,
@@ -39,19 +40,22 @@ impl<T> PreparedRequest<T> {
         self.wait.reply.method()
     }
 
-    /// A handle that can cancel once the request is sent.
+    /// A handle that can cancel once the request is sent. Before that it does nothing, and nothing is
+    /// remembered (spec §6.1, 10).
     #[must_use]
     pub fn cancellation_handle(&self) -> RequestCancellationHandle {
         self.wait.handle()
     }
 
-    /// Cancels this request when the peer cancels the request behind `marker`.
+    /// Cancels this request when the peer cancels the request behind `marker` (spec §6.1, 21). If it did
+    /// before this one is sent, this one is cancelled right behind its request.
     pub fn forward_cancellation_from(self, marker: RequestCancellation) -> Self {
         marker.flag().link(CancelTarget::Handle(self.wait.handle()));
         self
     }
 
-    /// Changes the answer when it is read.
+    /// Changes the answer when it is read. `map` runs in whatever consumes the answer, not for errors;
+    /// its error is the outcome.
     pub fn map<U>(self, map: impl FnOnce(T) -> Result<U> + Send + 'static) -> PreparedRequest<U>
     where
         T: 'static,
@@ -83,9 +87,10 @@ impl<T> PreparedRequest<T> {
         SentRequest { wait }
     }
 
-    /// Sends during this call (not at the first poll) and returns the future of the answer.
+    /// Sends during this call, not at the first poll (spec §6.3, 76), and returns the future of the
+    /// answer. The answer does not hold up later messages.
     ///
-    /// Dropping the future before the answer asks the peer to cancel.
+    /// Cancel-safety: dropping the future before the answer asks the peer to cancel (spec §6.1, 5).
     ///
     /// # Errors
     /// As [`SentRequest::block_task`].
@@ -94,10 +99,11 @@ impl<T> PreparedRequest<T> {
         Answer { wait }
     }
 
-    /// Sends and discards the answer. Never cancels.
+    /// Sends and discards the answer. Never cancels by itself; a
+    /// [`cancellation_handle`](Self::cancellation_handle) still does (spec §6.1, 7 and 8).
     ///
     /// # Errors
-    /// When the request could not be written or queued.
+    /// When the request could not be written or queued (spec §6.3, 78).
     pub fn detach(self) -> Result<()> {
         let Self { mut wait, params } = self;
         wait.disarm();
@@ -108,10 +114,20 @@ impl<T> PreparedRequest<T> {
         sent
     }
 
-    /// Installs `callback`, then sends. Later messages always wait until the callback is done.
+    /// Installs `callback`, then sends. Messages behind the answer always wait until the callback is
+    /// done (spec §6.3, 71); so it must not wait for its connection, see
+    /// [`SentRequest::block_task`].
+    ///
+    /// A failure of this side is no message and has no place in the order: params that cannot be
+    /// written, or a connection that ends first. Then the callback gets the error beside the
+    /// dispatch loop, possibly after close callbacks, and has 5 s. A callback that fails or panics is
+    /// logged and harms nothing else, unless
+    /// [`end_on_failure`](crate::Builder::end_on_failure) says so. It survives the death of the
+    /// dispatch actor.
     ///
     /// # Errors
-    /// When the connection is over: then nothing is sent and the callback does not run.
+    /// When the connection is over: then nothing is sent and the callback does not run (spec §6.3,
+    /// 77). When only the peer closed its side, the callback gets that error instead.
     pub fn on_receiving_result<F>(self, callback: impl FnOnce(Result<T>) -> F + Send + 'static) -> Result<()>
     where
         T: 'static,
@@ -126,7 +142,8 @@ impl<T> PreparedRequest<T> {
     }
 
     /// Like [`on_receiving_result`](Self::on_receiving_result) for a good answer; an error goes to
-    /// `responder`.
+    /// `responder`. Cancellations are not passed on: see
+    /// [`forward_cancellation_from`](Self::forward_cancellation_from).
     ///
     /// # Errors
     /// As [`on_receiving_result`](Self::on_receiving_result).
@@ -142,11 +159,12 @@ impl<T> PreparedRequest<T> {
         self.on_receiving_result(async move |result| ok_or_respond(result, responder, callback).await)
     }
 
-    /// Answers another request with the answer to this one, errors included, and passes its
-    /// cancellation on.
+    /// Answers another request with the answer to this one, errors included, byte for byte when
+    /// nothing maps it; and passes its cancellation on, also one that came before (spec §6.1, 20).
+    /// Ordered like [`on_receiving_result`](Self::on_receiving_result).
     ///
     /// # Errors
-    /// As [`on_receiving_result`](Self::on_receiving_result).
+    /// Never at present: when the request cannot be sent, `responder` answers with the reason.
     pub fn forward_response_to(self, responder: Responder<T>) -> Result<()>
     where
         T: JsonRpcResponse,

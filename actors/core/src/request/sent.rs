@@ -14,7 +14,8 @@ use crate::responder::Responder;
 
 /// A request that was published, before anybody chose how to take its answer.
 ///
-/// Dropping it unconsumed asks the peer to cancel; [`detach`](Self::detach) does not.
+/// Dropping it unconsumed asks the peer to cancel (spec §6.1, 4); [`detach`](Self::detach) does not.
+/// A request is cancelled at most once, whoever asks (spec §6.1, 2).
 #[must_use = "dropping a request cancels it; consume it or detach it"]
 pub struct SentRequest<T> {
     pub(super) wait: Wait<T>,
@@ -126,7 +127,7 @@ impl<T> Drop for Wait<T> {
 }
 
 impl<T> SentRequest<T> {
-    /// The JSON-RPC id of the request on this connection.
+    /// The JSON-RPC id of the request on this connection: an integer, unique among ours.
     #[must_use]
     pub fn id(&self) -> &RequestId {
         self.wait.id()
@@ -138,32 +139,36 @@ impl<T> SentRequest<T> {
         self.wait.reply.method()
     }
 
-    /// Asks the peer to cancel, once; the answer still comes.
+    /// Asks the peer to cancel, once; the answer still comes (spec §6.1, 1 to 3). Without effect after
+    /// the answer was dispatched. `Ok` does not mean that anything was sent.
     ///
     /// # Errors
-    /// When the notification could not be queued.
+    /// When the notification could not be queued: the connection is over.
     pub fn cancel(&self) -> Result<()> {
         self.wait.reply.cancel(&self.wait.connection)
     }
 
-    /// A handle that can cancel later, whoever consumes the answer.
+    /// A handle that can cancel later, whoever consumes or detaches the request.
     #[must_use]
     pub fn cancellation_handle(&self) -> RequestCancellationHandle {
         self.wait.handle()
     }
 
-    /// Cancels this request when the peer cancels the request behind `marker`.
+    /// Cancels this request when the peer cancels the request behind `marker`, or at once if it did
+    /// (spec §6.1, 21).
     pub fn forward_cancellation_from(self, marker: RequestCancellation) -> Self {
         marker.flag().link(CancelTarget::Handle(self.wait.handle()));
         self
     }
 
-    /// Discards the answer. Never cancels.
+    /// Discards the answer. Never cancels by itself; a
+    /// [`cancellation_handle`](Self::cancellation_handle) still does (spec §6.1, 7 and 8).
     pub fn detach(mut self) {
         self.wait.disarm();
     }
 
-    /// Changes the answer when it is read.
+    /// Changes the answer when it is read. `map` runs in whatever consumes the answer, not for errors;
+    /// its error is the outcome.
     pub fn map<U>(self, map: impl FnOnce(T) -> Result<U> + Send + 'static) -> SentRequest<U>
     where
         T: 'static,
@@ -171,20 +176,32 @@ impl<T> SentRequest<T> {
         SentRequest { wait: self.wait.map(map) }
     }
 
-    /// Waits for the answer.
+    /// Waits for the answer. It does not hold up later messages: they may be handled before this
+    /// task runs (spec §6.3, 74).
     ///
-    /// Cancel-safe in the sense that dropping the future before the answer asks the peer to
-    /// cancel. Inside a handler of the same connection it fails at once instead of hanging, also
-    /// within `join!` and `select!`.
+    /// Inside a handler or an ordered callback of the same connection the answer could never come,
+    /// because it waits behind the handler. There the first poll fails with
+    /// [`Origin::WouldDeadlock`](crate::Origin::WouldDeadlock) instead of hanging, also within
+    /// `join!` and `select!`; the data names this request (`method`) and the message that is being
+    /// handled (`handling`), and the peer is asked to cancel. Not seen: a handler that waits for
+    /// another task which waits for the answer, and a handler of a second connection that is driven
+    /// inside a handler of this one. Those hang until the connection ends.
+    ///
+    /// Cancel-safety: dropping the future before the answer asks the peer to cancel.
     ///
     /// # Errors
-    /// The peer's error, or one that names why the answer cannot come.
+    /// The peer's error; `-32700` when its result does not fit `T`; or one made here that names why
+    /// the answer cannot come: see [`Origin`](crate::Origin).
     pub async fn block_task(self) -> Result<T> {
         Answer { wait: self.wait }.await
     }
 
     /// Runs `callback` with the answer. If it is registered before the answer is dispatched, later
-    /// messages wait until the callback is done; otherwise it runs as a task of its own.
+    /// messages wait until the callback is done (spec §6.3, 70); otherwise it runs beside the
+    /// dispatch loop, for at most 5 s. [`PreparedRequest::on_receiving_result`] has no such race, and
+    /// says what else holds.
+    ///
+    /// [`PreparedRequest::on_receiving_result`]: crate::PreparedRequest::on_receiving_result
     ///
     /// # Errors
     /// Never at present.
@@ -199,7 +216,8 @@ impl<T> SentRequest<T> {
     }
 
     /// Like [`on_receiving_result`](Self::on_receiving_result) for a good answer; an error goes to
-    /// `responder`.
+    /// `responder`. Cancellations are not passed on: see
+    /// [`forward_cancellation_from`](Self::forward_cancellation_from).
     ///
     /// # Errors
     /// Never at present.
@@ -215,8 +233,8 @@ impl<T> SentRequest<T> {
         self.on_receiving_result(async move |result| ok_or_respond(result, responder, callback).await)
     }
 
-    /// Answers another request with the answer to this one, errors included, and passes its
-    /// cancellation on.
+    /// Answers another request with the answer to this one, errors included, byte for byte when
+    /// nothing maps it; and passes its cancellation on, also one that came before (spec §6.1, 20).
     ///
     /// # Errors
     /// Never at present.

@@ -13,15 +13,17 @@ plain_role!(
     Client, Agent, V1Client
 );
 plain_role!(
-    /// Stands between a client and an agent, below a conductor.
+    /// Stands between a client and an agent, below a conductor. What none of its handlers takes
+    /// passes on to the other side, params and result byte for byte.
     Proxy, Conductor, V1Proxy
 );
 
 impl Client {
-    /// Connects a client without handlers and runs `main` in the foreground.
+    /// Connects a client without handlers and runs `main` in the foreground: as
+    /// [`Builder::connect_with`].
     ///
     /// # Errors
-    /// The error of `main`, or of the connection.
+    /// As there.
     pub async fn connect_with<R>(
         self,
         agent: impl ConnectTo<Client>,

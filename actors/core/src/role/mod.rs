@@ -15,7 +15,8 @@ use crate::builder::Builder;
 use crate::connection_to::ConnectionTo;
 use crate::dispatch::{Dispatch, Handled};
 
-/// A side of a connection. A value of the type stands for the role itself.
+/// A side of a connection. A value of the type stands for the role itself, as in
+/// `Client.builder()`.
 pub trait Role: Debug + Clone + Send + Sync + 'static + Eq + Ord + Hash {
     /// The role at the other end.
     type Counterpart: Role<Counterpart = Self>;
@@ -31,13 +32,19 @@ pub trait Role: Debug + Clone + Send + Sync + 'static + Eq + Ord + Hash {
     /// The role at the other end.
     fn counterpart(&self) -> Self::Counterpart;
 
-    /// The identity of the role.
+    /// The identity of the role, for comparing roles of different types.
     fn role_id(&self) -> RoleId;
 
     /// What happens to a message from this role that no handler took.
     ///
     /// Returning [`Handled::No`] lets the connection answer a request with `-32601`, ignore a
-    /// notification and give a response to whoever waits for it.
+    /// notification and give a response to whoever waits for it; with `retry` it keeps a request or
+    /// notification for a handler that is added later. Runs inside the dispatch step, after all
+    /// handlers: it must not wait for a response of `connection`. The roles of this crate are handled
+    /// without calling it, with the same effect.
+    ///
+    /// # Errors
+    /// As for [`HandleDispatchFrom::handle_dispatch_from`](crate::HandleDispatchFrom::handle_dispatch_from).
     fn default_handle_dispatch_from(
         &self,
         message: Dispatch,
@@ -65,7 +72,8 @@ pub enum Nature {
     Custom,
 }
 
-/// A role that can reach a logical peer, directly or through a conductor.
+/// A role that can reach a logical peer, directly or through a conductor. `Conductor: HasPeer<Agent>`
+/// reads: who is connected to a conductor can talk to an agent.
 pub trait HasPeer<Peer: Role>: Role {
     /// How messages from and to that peer travel.
     fn remote_style(&self, peer: Peer) -> RemoteStyle;

@@ -94,10 +94,10 @@ impl Children {
         Ok(())
     }
 
-    /// Adds a child later in life and starts it.
+    /// Adds a child later in life, starts it and returns its number.
     ///
     /// # Errors
-    /// When the child does not start.
+    /// When the child does not start; then it is not added.
     pub async fn start(&mut self, mut child: Child, supervisor: &ActorCell) -> Result<usize, SpawnErr> {
         let cell = (child.spawn)(supervisor.clone()).await?;
         child.current = Some(cell.get_id());
@@ -124,7 +124,11 @@ impl Children {
         }
     }
 
-    /// Starts child number `index` again. A start that fails counts as another death.
+    /// Starts child number `index` again, and says what to do when that fails: a start that fails
+    /// counts as another death. `None`: it runs.
+    ///
+    /// # Panics
+    /// When there is no such child.
     pub async fn restart(&mut self, index: usize, supervisor: &ActorCell) -> Option<Death> {
         let child = &mut self.children[index];
         if child.current.is_some() {
@@ -143,6 +147,9 @@ impl Children {
     }
 
     /// The place of child number `index` in the tree.
+    ///
+    /// # Panics
+    /// When there is no such child.
     #[must_use]
     pub fn node(&self, index: usize) -> &Arc<Node> {
         &self.children[index].node

@@ -25,7 +25,7 @@ pub enum Fault {
     Panic,
     /// Panic in the middle of the next item.
     PanicInside,
-    /// Do nothing for a while.
+    /// Do nothing for a while. A kill still reaches the actor; a stop waits for it.
     Stall(Duration),
 }
 
@@ -53,7 +53,7 @@ pub enum Status {
     Failed,
 }
 
-/// A picture of one actor and everything below it.
+/// A picture of one actor and everything below it. `Display` writes one line for each actor.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Names from the root, joined by `/`.
@@ -64,11 +64,13 @@ pub struct Snapshot {
     pub status: Status,
     /// How often it was started again.
     pub restarts: u32,
-    /// Items waiting in its mailbox.
+    /// Items waiting in its mailbox, without those that it took out to work on (at most 64).
     pub mailbox_depth: usize,
-    /// How long the oldest burst has been waiting.
+    /// How long the actor has been behind: since the first item that came after it last had nothing
+    /// to do. Zero when it waits for items.
     pub mailbox_age: Duration,
-    /// Open requests that it is responsible for.
+    /// Open requests that it is responsible for: `pending` counts ours that wait for an answer,
+    /// `dispatch` those of the peer; zero for all others.
     pub in_flight: usize,
     /// The actors that it supervises.
     pub children: Vec<Snapshot>,
@@ -89,7 +91,8 @@ pub(super) trait Queue: Send + Sync {
 
 type Count = Box<dyn Fn() -> usize + Send + Sync>;
 
-/// A place in the tree, whichever incarnation fills it.
+/// A place in the tree, whichever incarnation fills it. It keeps no actor alive, and stays when its
+/// actor has ended.
 pub struct Node {
     path: String,
     kind: &'static str,
@@ -126,7 +129,7 @@ impl Node {
         child
     }
 
-    /// Hangs an existing tree below this place.
+    /// Hangs an existing tree below this place, for looking at it: supervision does not change.
     pub fn adopt(&self, child: Arc<Self>) {
         self.children.lock().push(child);
     }
@@ -160,7 +163,7 @@ impl Node {
         self.starts.load(Ordering::Relaxed).saturating_sub(1)
     }
 
-    /// How the work here ended, if it did.
+    /// How the work here ended, if it did: for good, not by a death that is followed by a restart.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.inner.lock().outcome.clone()
@@ -174,7 +177,8 @@ impl Node {
         self.inner.lock().mailbox = Some(Box::new(mailbox));
     }
 
-    /// Says how to count the open requests that this actor is responsible for.
+    /// Says how to count the open requests that this actor is responsible for. `count` is called
+    /// under the node's lock: it must be short, and must not look at this node.
     pub fn count_in_flight(&self, count: impl Fn() -> usize + Send + Sync + 'static) {
         self.inner.lock().in_flight = Some(Box::new(count));
     }
@@ -191,14 +195,15 @@ impl Node {
         self.inner.lock().cell.clone()
     }
 
-    /// Kills the actor that stands here now. It is restarted if its supervisor allows. False when
-    /// none runs here.
+    /// Kills the actor that stands here now, at its next `.await`. Returns at once. It is restarted
+    /// if its supervisor allows; the end of a supervisor is the end of what it supervises. False
+    /// when none runs here.
     pub fn kill(&self) -> bool {
         self.running().inspect(ActorCell::kill).is_some()
     }
 
-    /// Stops the actor that stands here now, after the message it is working on. False when none
-    /// runs here.
+    /// Stops the actor that stands here now, after the message it is working on. Returns at once.
+    /// For a supervisor's decision that is a death like any other. False when none runs here.
     pub fn stop(&self) -> bool {
         let Some(cell) = self.running() else { return false };
         match &self.inner.lock().mailbox {
@@ -212,8 +217,9 @@ impl Node {
         self.cell().filter(|cell| cell.get_status() < ActorStatus::Stopping)
     }
 
-    /// Breaks the actor that stands here now. False when it does not take faults (a supervisor)
-    /// or is down.
+    /// Breaks the actor that stands here now, ahead of its items. Returns at once. The fault is for
+    /// this incarnation: one that dies first takes it along. False when it does not take faults (a
+    /// supervisor) or is down.
     #[cfg(feature = "chaos")]
     pub fn inject(&self, fault: Fault) -> bool {
         let up = self.running().is_some();

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How often an actor may die before its supervisor gives up on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartPolicy {
-    /// Deaths that are forgiven within [`window`](Self::window).
+    /// Deaths that are forgiven within [`window`](Self::window); one more ends it. 0 forgives none.
     pub deaths: usize,
     /// The span of time in which deaths count.
     pub window: Duration,
@@ -25,7 +25,7 @@ impl Default for RestartPolicy {
 const BACK_OFF: [Duration; 5] =
     [Duration::ZERO, Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20)];
 
-/// What to do about a death.
+/// What to do about a death. A pure decision: the caller waits and starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Start it again after this time.

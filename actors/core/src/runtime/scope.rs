@@ -21,7 +21,8 @@ thread_local! {
 pub struct Scope;
 
 impl Scope {
-    /// Whether code that runs right now is inside a handler of this connection.
+    /// Whether code that runs right now is polled by a handler of this connection, and not by a
+    /// handler of another one inside it. Other tasks and threads are never inside.
     #[must_use]
     pub fn is_inside(connection: u64) -> bool {
         CURRENT.get() == connection
@@ -62,7 +63,7 @@ pub struct Scoped<F> {
 
 impl<F: Future> Scoped<F> {
     /// Puts `future` into the scope of `connection` (an id above 0). It handles a message with the
-    /// method `subject`.
+    /// method `subject`. As cancel-safe as `future`.
     pub fn new(connection: u64, subject: impl Into<Arc<str>>, future: F) -> Self {
         Self { connection, subject: subject.into(), future: Box::pin(future) }
     }

@@ -40,7 +40,7 @@ impl<S> Slot<S> {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Waits until the state is free, and takes it. Cancel-safe.
+    /// Waits until the state is free, and takes it. First come, first served. Cancel-safe.
     ///
     /// # Errors
     /// [`LeaseTimeout`] after one second.

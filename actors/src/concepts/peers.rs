@@ -1,0 +1,3 @@
+//! Peers: whom a connection talks to, directly and through a conductor.
+//!
+#![doc = include_str!("peers.md")]

@@ -1,0 +1,3 @@
+//! Proxies: standing between a client and an agent.
+//!
+#![doc = include_str!("proxies.md")]

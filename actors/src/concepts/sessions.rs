@@ -1,0 +1,3 @@
+//! Sessions: opening, reading, restoring and cancelling them.
+//!
+#![doc = include_str!("sessions.md")]
