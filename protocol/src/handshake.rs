@@ -37,6 +37,17 @@ pub enum Endpoint {
     V2Proxy(ProxyVersions),
 }
 
+impl Endpoint {
+    /// Whether it is a client of version 2.
+    #[must_use]
+    pub fn is_v2_client(self) -> bool {
+        #[cfg(feature = "unstable_protocol_v2")]
+        return self == Self::V2Client;
+        #[cfg(not(feature = "unstable_protocol_v2"))]
+        return false;
+    }
+}
+
 /// What a proxy does about a version that is not its own (spec §9, decision 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyVersions {

@@ -97,6 +97,9 @@ pub(crate) struct Shared {
     pub(crate) dynamic: Arc<dyn AnyRegistry>,
     /// What may pass before the handshake, and which version it selects.
     pub(crate) guard: Option<Guard>,
+    /// Whether a permission request that its sender cancels is answered at once: a rule of protocol
+    /// version 2 (spec §9, decision 14).
+    answers_cancelled_permissions: bool,
     /// The open sessions of a client.
     pub(crate) sessions: SessionTable,
     /// What was read and is not worked off.
@@ -117,6 +120,9 @@ pub(crate) struct Shared {
 /// How long a callback may take that runs beside the dispatch loop. The end of the connection waits
 /// for it.
 const CALLBACK_LIMIT: Duration = Duration::from_secs(5);
+
+/// The answer to a permission request that nobody decides any more.
+const PERMISSION_CANCELLED: &[u8] = br#"{"outcome":{"outcome":"cancelled"}}"#;
 
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
@@ -144,6 +150,7 @@ impl Shared {
             node,
             live: LiveCount::new(),
             dynamic,
+            answers_cancelled_permissions: guard.is_some_and(Endpoint::is_v2_client),
             guard: guard.map(Guard::new),
             sessions: SessionTable::new(options),
             in_credit: Credit::new(options.incoming_credit),
@@ -188,6 +195,9 @@ impl Shared {
         let call = self.open_calls.lock().get(id).cloned();
         if let Some(call) = call {
             call.cancelled.set();
+            if self.answers_cancelled_permissions && call.permission_of().is_some() {
+                let _ = call.answer(Ok(Bytes::from_static(PERMISSION_CANCELLED)));
+            }
         }
     }
 
@@ -198,7 +208,7 @@ impl Shared {
         let open: Vec<_> = self.open_calls.lock().values().filter(asked).cloned().collect();
         for call in open {
             call.cancelled.set();
-            let _ = call.answer(Ok(Bytes::from_static(br#"{"outcome":{"outcome":"cancelled"}}"#)));
+            let _ = call.answer(Ok(Bytes::from_static(PERMISSION_CANCELLED)));
         }
         if let Some(session) = self.sessions.find(id) {
             let _ = session.tell(SessionItem::Cancel);
