@@ -89,6 +89,9 @@ fn a_dead_component_fails_what_waits_and_names_its_exit() {
         let mut client = Conversation::start(chain);
         let session = client.open();
         client.prompt(3, &session, "wait_for_cancel");
+        // The answer to a later message: the prompt has reached the agent.
+        client.send(&json!({ "jsonrpc": "2.0", "id": 4, "method": "_marker", "params": {} }));
+        client.answer(&json!(4));
         let mut components = children(client.child.id());
         components.sort_unstable();
         assert_eq!(components.len(), chain.len());

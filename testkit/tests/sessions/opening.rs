@@ -62,7 +62,7 @@ async fn the_agents_refusal_is_the_callers_error() {
 
 /// Statement 79, and case C18.
 #[tokio::test]
-async fn no_update_around_the_answer_is_lost_and_none_comes_twice() {
+async fn statement_79_no_update_around_the_answer_is_lost_and_none_comes_twice() {
     let Side { mut agent, cx, foreground } = plain().await;
     for round in 0..1000 {
         let name = format!("s{round}");
@@ -95,7 +95,7 @@ async fn no_update_around_the_answer_is_lost_and_none_comes_twice() {
 
 /// Statement 79: the callback runs outside of the barrier and may wait for later traffic.
 #[tokio::test]
-async fn a_handler_opens_a_session_without_waiting() {
+async fn statement_79_a_handler_opens_a_session_without_waiting() {
     let (told_text, hear) = oneshot::channel();
     let mut told_text = Some(told_text);
     let client = Client.builder().on_receive_request(

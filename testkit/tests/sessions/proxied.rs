@@ -37,7 +37,7 @@ fn opening() -> (Local, mpsc::UnboundedReceiver<String>) {
 }
 
 #[tokio::test]
-async fn the_client_gets_the_answer_before_what_comes_after_it() {
+async fn statement_79_the_client_gets_the_answer_before_what_comes_after_it() {
     let (mut conductor, mut told) = opening();
     conductor.send(&new(1)).await;
     let asked = conductor.receive().await;

@@ -9,7 +9,7 @@ use super::support::{Side, asked, plain, result, told, update};
 
 /// Statement 80 and case C19: the route is there before the request is sent.
 #[tokio::test]
-async fn everything_that_is_replayed_before_the_answer_is_read() {
+async fn statement_80_everything_that_is_replayed_before_the_answer_is_read() {
     let Side { mut agent, cx, foreground } = plain().await;
     let ours = tokio::spawn(async move {
         let restored = cx.load_session("old", "/work").block_task().start_session().await?;
