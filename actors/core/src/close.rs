@@ -1,6 +1,9 @@
 //! What runs when the peer has closed its side.
 
-use greenroom_protocol::Result;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use greenroom_protocol::{Error, Result};
 
 use crate::connection_to::{ConnectionContext, ConnectionTo};
 use crate::role::Role;
@@ -42,10 +45,19 @@ where
     B: HandleConnectionClose<Counterpart>,
 {
     async fn handle_connection_close(self, connection: ConnectionTo<Counterpart>) -> Result<()> {
-        let first = self.first.handle_connection_close(connection.clone()).await;
+        // A callback that panics must not cost the others their turn.
+        let first = contained(self.first.handle_connection_close(connection.clone())).await;
         let second = self.second.handle_connection_close(connection).await;
         first.and(second)
     }
+}
+
+/// Runs a close callback and contains its panic: the end of the input must be worked off.
+pub(crate) async fn contained(close: impl Future<Output = Result<()>>) -> Result<()> {
+    AssertUnwindSafe(close)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_panic| Err(Error::internal_error().data("a close callback panicked")))
 }
 
 /// A closure as a callback.

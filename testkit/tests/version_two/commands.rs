@@ -45,7 +45,7 @@ async fn sessions_are_opened_with_their_complete_answers() {
     assert_eq!(i32::from(refused.block_task().await.expect_err("refused").code), -32000);
 }
 
-#[cfg(feature = "unstable")]
+#[cfg(feature = "unstable_session_fork")]
 #[tokio::test]
 async fn a_copy_has_the_id_of_the_answer() {
     let mut side = client().await;

@@ -1,7 +1,10 @@
 //! From a complete builder to a running connection.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
 use greenroom_protocol::handshake::Endpoint;
-use greenroom_protocol::{Channel, ConnectionDriver, Result, method};
+use greenroom_protocol::{Channel, ConnectionDriver, Error, Result, method};
 use ractor::ActorCell;
 
 use super::{Builder, Guarded};
@@ -147,7 +150,10 @@ where
         let (shared, runner) = (connection.connection().shared().clone(), self.runner);
         let handle = connection.connection().clone();
         let beside = Box::pin(async move {
-            if let Err(error) = runner.run_with_connection_to(handle).await {
+            let work = AssertUnwindSafe(runner.run_with_connection_to(handle)).catch_unwind().await;
+            // The panic's text may hold a payload: it is not repeated.
+            let result = work.unwrap_or_else(|_panic| Err(Error::internal_error().data("a runner panicked")));
+            if let Err(error) = result {
                 shared.fail(ConnectionTermination::HandlerError(error));
             }
             Ok(())

@@ -54,6 +54,8 @@ pub(crate) struct Dispatch<C: Role> {
     callback: Option<Scoped<BoxFuture<'static, Result<(), Error>>>>,
     /// Messages that wait for a handler.
     parked: Parked,
+    /// How many of them were given up, because there were too many.
+    given_up: u64,
     /// Those of them that are being offered again, because one was added.
     retrying: Parked,
     /// How many handlers had been added when the parked messages were last offered.
@@ -112,6 +114,7 @@ impl<C: Role> Dispatch<C> {
             at_work: None,
             callback: None,
             parked: Parked::default(),
+            given_up: 0,
             retrying: Parked::default(),
             seen: 0,
             end: EndProgress::default(),

@@ -50,6 +50,19 @@ impl InboundCall {
         }
     }
 
+    /// The same call without its credit, to be passed on if nobody changes it. Shares the memory of
+    /// the frame.
+    pub(crate) fn unpaid(&self) -> Self {
+        Self {
+            frame: self.frame.clone(),
+            peer: self.peer,
+            inner_method: self.inner_method,
+            decoded: self.decoded.clone(),
+            params: self.params,
+            permit: None,
+        }
+    }
+
     /// The same call with other params.
     pub(crate) fn with_params(self, params: &[u8]) -> Self {
         Self::plain(Frame::notification(self.method(), params), self.peer, self.permit)

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use ractor::ActorRef;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Duration, timeout};
+use tokio::time::Duration;
 
 use super::call::{CallState, OpenCall};
 use super::drain::CloseCallbacks;
@@ -117,8 +117,8 @@ pub(crate) struct Shared {
     overflowed: AtomicBool,
 }
 
-/// How long a callback may take that runs beside the dispatch loop. The end of the connection waits
-/// for it.
+/// How long a callback that runs beside the dispatch loop may still take once the connection has
+/// ended; that end waits for it.
 const CALLBACK_LIMIT: Duration = Duration::from_secs(5);
 
 /// The answer to a permission request that nobody decides any more.
@@ -364,13 +364,21 @@ impl Shared {
     /// a bounded time.
     pub(crate) fn run_callback(&self, callback: Task) {
         let (live, tasks, name) = (self.live.enter(), self.tasks.clone(), self.name.clone());
+        let mut termination = self.termination.subscribe();
         drop(self.runtime.spawn(async move {
             let _live = live;
-            let result = match timeout(CALLBACK_LIMIT, AssertUnwindSafe(callback).catch_unwind()).await {
-                Ok(Ok(result)) => result,
-                // The panic's text may hold a payload: it is not repeated.
-                Ok(Err(_panic)) => Err(Error::internal_error().data("a response callback panicked")),
-                Err(_) => Err(Error::internal_error().data("a response callback did not end")),
+            // While the connection lasts it may take its time; only the end does not wait for ever.
+            let limit = async {
+                let _ = termination.wait_for(Option::is_some).await;
+                tokio::time::sleep(CALLBACK_LIMIT).await;
+            };
+            let result = tokio::select! {
+                outcome = AssertUnwindSafe(callback).catch_unwind() => match outcome {
+                    Ok(result) => result,
+                    // The panic's text may hold a payload: it is not repeated.
+                    Err(_panic) => Err(Error::internal_error().data("a response callback panicked")),
+                },
+                () = limit => Err(Error::internal_error().data("a response callback did not end")),
             };
             if let Err(TaskItem::Ended(Err(error))) = tasks.send(TaskItem::Ended(result)) {
                 tracing::warn!(connection = %name, code = i32::from(error.code), reason = error.reason(), "a response callback failed");

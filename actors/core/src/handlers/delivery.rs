@@ -132,6 +132,31 @@ impl Delivery {
         })
     }
 
+    /// A request or notification as it came, to be passed on if nobody changes it.
+    pub(crate) fn original(&self) -> Option<InboundCall> {
+        match self {
+            Self::Request(call, _) | Self::Notification(call) => Some(call.unpaid()),
+            Self::Response(_) => None,
+        }
+    }
+
+    /// A message that a handler passed on: as it came, if the handler did not change it.
+    pub(crate) fn passed_on(dispatch: Dispatch, original: Option<InboundCall>) -> Result<Self> {
+        let unchanged = match (&dispatch, &original) {
+            (Dispatch::Request(message, _) | Dispatch::Notification(message), Some(original)) => {
+                untyped(original).is_ok_and(|came| came.method == message.method && came.params == message.params)
+            }
+            _ => false,
+        };
+        match (dispatch, original) {
+            (Dispatch::Request(_, responder), Some(original)) if unchanged => {
+                Ok(Self::Request(original, responder.into_call()))
+            }
+            (Dispatch::Notification(_), Some(original)) if unchanged => Ok(Self::Notification(original)),
+            (dispatch, _) => Self::from_dispatch(dispatch),
+        }
+    }
+
     /// Back from the documented view, after a handler looked at it.
     pub(crate) fn from_dispatch(dispatch: Dispatch) -> Result<Self> {
         Ok(match dispatch {

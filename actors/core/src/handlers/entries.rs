@@ -198,10 +198,13 @@ impl<Counterpart: Role, H: HandleDispatchFrom<Counterpart>> Entry<Counterpart> f
         connection: ConnectionTo<Counterpart>,
     ) -> BoxFuture<'a, Result<Handled<Delivery>>> {
         Box::pin(async move {
+            let original = delivery.original();
             let (dispatch, _) = delivery.into_dispatch(connection.counterpart().role_id())?;
             Ok(match self.0.handle_dispatch_from(dispatch, connection).await? {
                 Handled::Yes => Handled::Yes,
-                Handled::No { message, retry } => Handled::No { message: Delivery::from_dispatch(message)?, retry },
+                Handled::No { message, retry } => {
+                    Handled::No { message: Delivery::passed_on(message, original)?, retry }
+                }
             })
         })
     }
@@ -250,7 +253,7 @@ where
                 return Box::pin(std::future::ready(answered.map(|()| Handled::Yes)));
             }
         };
-        let peer = call.peer;
+        let original = call.unpaid();
         // The credit of the frame is given back now: the handler works on its own copy.
         drop(call);
         let responder = Responder::<serde_json::Value>::new(open).cast();
@@ -259,7 +262,7 @@ where
             Ok(match future.await?.into_handled() {
                 Handled::Yes => Handled::Yes,
                 Handled::No { message: (request, responder), retry } => {
-                    let call = retold(&request, peer)?;
+                    let call = retold(&request, original)?;
                     Handled::No { message: Delivery::Request(call, responder.into_call()), retry }
                 }
             })
@@ -308,7 +311,7 @@ where
                 return Box::pin(std::future::ready(Ok(Handled::Yes)));
             }
         };
-        let peer = call.peer;
+        let original = call.unpaid();
         let permit = call.permit;
         let future = (self.to_future)(&mut self.handler, notification, Context::of(connection));
         Box::pin(async move {
@@ -318,7 +321,7 @@ where
             Ok(match handled {
                 Handled::Yes => Handled::Yes,
                 Handled::No { message: (notification, _), retry } => {
-                    Handled::No { message: Delivery::Notification(retold(&notification, peer)?), retry }
+                    Handled::No { message: Delivery::Notification(retold(&notification, original)?), retry }
                 }
             })
         })
@@ -355,7 +358,7 @@ where
         delivery: Delivery,
         connection: ConnectionTo<Counterpart>,
     ) -> BoxFuture<'a, Result<Handled<Delivery>>> {
-        let peer = delivery.peer();
+        let original = delivery.original();
         let dispatch = match typed::<Req, Notif>(delivery, connection.counterpart().role_id()) {
             Ok(Some(dispatch)) => dispatch,
             Ok(None) => return Box::pin(std::future::ready(Ok(Handled::Yes))),
@@ -365,7 +368,7 @@ where
         Box::pin(async move {
             Ok(match future.await?.into_handled() {
                 Handled::Yes => Handled::Yes,
-                Handled::No { message, retry } => Handled::No { message: untyped_again(message, peer)?, retry },
+                Handled::No { message, retry } => Handled::No { message: untyped_again(message, original)?, retry },
             })
         })
     }
@@ -409,18 +412,28 @@ fn typed<Req: JsonRpcRequest, Notif: JsonRpcNotification>(
 
 fn untyped_again<Req: JsonRpcRequest, Notif: JsonRpcNotification>(
     dispatch: Dispatch<Req, Notif>,
-    peer: RemoteStyle,
+    original: Option<InboundCall>,
 ) -> Result<Delivery> {
-    Ok(match dispatch {
-        Dispatch::Request(request, responder) => Delivery::Request(retold(&request, peer)?, responder.into_call()),
-        Dispatch::Notification(notification) => Delivery::Notification(retold(&notification, peer)?),
-        response @ Dispatch::Response(..) => Delivery::from_dispatch(response.into_untyped_dispatch()?)?,
+    Ok(match (dispatch, original) {
+        (Dispatch::Request(request, responder), Some(original)) => {
+            Delivery::Request(retold(&request, original)?, responder.into_call())
+        }
+        (Dispatch::Notification(notification), Some(original)) => {
+            Delivery::Notification(retold(&notification, original)?)
+        }
+        (other, _) => Delivery::from_dispatch(other.into_untyped_dispatch()?)?,
     })
 }
 
-/// A message that a handler passed on, as if it had just come from the same peer.
-fn retold(message: &impl JsonRpcMessage, peer: RemoteStyle) -> Result<InboundCall> {
-    let mut call = rebuilt(message.method(), &message.params_text()?)?;
-    call.peer = peer;
+/// A message that a handler passed on: as it came, if the handler did not change it, and otherwise
+/// written anew, from the same peer. What a type does not know is only kept in the first case.
+fn retold<M: JsonRpcMessage>(message: &M, original: InboundCall) -> Result<InboundCall> {
+    let text = message.params_text()?;
+    let came = M::parse_params(original.method(), original.params_text()).and_then(|came| came.params_text());
+    if message.method() == original.method() && came.is_ok_and(|came| came == text) {
+        return Ok(original);
+    }
+    let mut call = rebuilt(message.method(), &text)?;
+    call.peer = original.peer;
     Ok(call)
 }

@@ -4,13 +4,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use greenroom_protocol::{BoxFuture, Error, Result};
+use greenroom_protocol::{BoxFuture, Result};
 use tokio::sync::oneshot;
 
 use super::delivery::Delivery;
 use super::entries::Handlers;
 use super::host::HostHandle;
 use super::interest::Plan;
+use crate::close::contained;
 use crate::connection::panicked;
 use crate::connection_to::ConnectionTo;
 use crate::dispatch::Handled;
@@ -63,14 +64,6 @@ impl<C: Role> HandlerPort<C> {
             },
         }
     }
-}
-
-/// Runs a close callback and contains its panic: the end of the input must be worked off.
-pub(super) async fn contained(close: impl Future<Output = Result<()>>) -> Result<()> {
-    AssertUnwindSafe(close)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_panic| Err(Error::internal_error().data("a close callback panicked")))
 }
 
 /// Runs handlers inside the connection's poll scope and contains their panics.

@@ -86,11 +86,16 @@ impl<C: Role> Dispatch<C> {
         self.conclude(subject, Ok(())).await;
         let evicted = self.parked.push(delivery);
         for delivery in evicted {
-            tracing::warn!(
-                connection = %self.shared.name,
-                method = delivery.method(),
-                "too many messages wait for a handler: the oldest is given up"
-            );
+            self.given_up += 1;
+            // A flood of what nobody handles must not become a flood of warnings.
+            if self.given_up.is_power_of_two() {
+                tracing::warn!(
+                    connection = %self.shared.name,
+                    method = delivery.method(),
+                    messages = self.given_up,
+                    "too many messages wait for a handler: the oldest are given up"
+                );
+            }
             self.fall_back(delivery).await;
         }
     }
