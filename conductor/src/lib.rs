@@ -11,6 +11,7 @@ mod conductor;
 pub mod embedded;
 mod instantiate;
 mod router;
+pub mod trace;
 
 pub use chain::RunningChain;
 pub use component::{AgentOnly, CommandLineComponents, ConductorHostRole, ProxiesAndAgent};
