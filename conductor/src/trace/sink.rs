@@ -101,8 +101,16 @@ impl fmt::Debug for TraceWriter {
     }
 }
 
+/// What is missing when these lines are. A line that tells of lost events stands for them.
 pub(super) fn count(lines: &str) -> Missing {
-    Missing { events: lines.lines().count() as u64, bytes: lines.len() as u64 }
+    let mut missing = Missing::default();
+    for line in lines.lines() {
+        missing.add(match TraceEvent::from_line(line) {
+            Ok(TraceEvent::Lost(lost)) => Missing { events: lost.events, bytes: lost.bytes },
+            _ => Missing { events: 1, bytes: line.len() as u64 },
+        });
+    }
+    missing
 }
 
 /// A file of lines.
