@@ -12,6 +12,7 @@ pub mod embedded;
 mod instantiate;
 mod router;
 pub mod trace;
+pub mod trace_viewer;
 
 pub use chain::RunningChain;
 pub use component::{AgentOnly, CommandLineComponents, ConductorHostRole, ProxiesAndAgent};

@@ -30,5 +30,6 @@ mod tap;
 pub use event::{LostEvent, NoiseEvent, NotificationEvent, Protocol, RequestEvent, ResponseEvent, TraceEvent};
 pub use sink::{TraceWriter, WriteEvent};
 
+pub(crate) use sink::WriteLines;
 pub(crate) use stage::TraceStage;
 pub(crate) use tap::{Record, Tap};
