@@ -11,6 +11,7 @@ mod conductor;
 pub mod embedded;
 mod instantiate;
 mod router;
+mod runner;
 pub mod trace;
 pub mod trace_viewer;
 
@@ -19,4 +20,7 @@ pub use component::{AgentOnly, CommandLineComponents, ConductorHostRole, Proxies
 pub use conductor::ConductorImpl;
 pub use greenroom_protocol::Batches;
 pub use instantiate::{InstantiateProxies, InstantiateProxiesAndAgent, ProxiesAndAgentFor, ProxiesFor};
+#[cfg(feature = "unstable_protocol_v2")]
+pub use instantiate::{ProxiesAndAgentForV2, ProxiesForV2};
+pub use runner::ConductorRunner;
 pub use router::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};
