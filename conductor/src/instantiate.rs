@@ -254,7 +254,6 @@ where
     ) -> BoxFuture<'static, Result<ProxiesAndAgentFor>> {
         Box::pin(self(request))
     }
-
 }
 
 impl<F, Fut> InstantiateProxies for F
@@ -265,7 +264,6 @@ where
     fn instantiate_proxies(self: Box<Self>, request: InitializeRequest) -> BoxFuture<'static, Result<ProxiesFor>> {
         Box::pin(self(request))
     }
-
 }
 
 /// The typed request.

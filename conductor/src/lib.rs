@@ -22,5 +22,5 @@ pub use greenroom_protocol::Batches;
 pub use instantiate::{InstantiateProxies, InstantiateProxiesAndAgent, ProxiesAndAgentFor, ProxiesFor};
 #[cfg(feature = "unstable_protocol_v2")]
 pub use instantiate::{ProxiesAndAgentForV2, ProxiesForV2};
-pub use runner::ConductorRunner;
 pub use router::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};
+pub use runner::ConductorRunner;

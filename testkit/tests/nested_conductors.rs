@@ -101,7 +101,10 @@ async fn every_depth_is_one_more_proxy() {
 /// What goes through: requests both ways with odd ids, params, results and errors.
 async fn odd_traffic(ends: &mut Ends, name: &str) {
     let Ends { client, agent, .. } = ends;
-    for (right, ids) in [(true, [json!("a\"b"), json!(9_007_199_254_740_993_i64), json!(-1), Value::Null]), (false, [json!(1), json!("1"), json!(0), json!("é")])] {
+    for (right, ids) in [
+        (true, [json!("a\"b"), json!(9_007_199_254_740_993_i64), json!(-1), Value::Null]),
+        (false, [json!(1), json!("1"), json!(0), json!("é")]),
+    ] {
         let (asker, answerer) = if right { (&mut *client, &mut *agent) } else { (&mut *agent, &mut *client) };
         let replies = [
             ("result", Value::Null),

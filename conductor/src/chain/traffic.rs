@@ -75,7 +75,12 @@ enum Standing {
 }
 
 impl TrafficStage {
-    pub(super) fn new(router: Router, chain: ActorRef<ChainMessage>, mailbox: Mailbox<Traffic>, tap: Option<Tap>) -> Self {
+    pub(super) fn new(
+        router: Router,
+        chain: ActorRef<ChainMessage>,
+        mailbox: Mailbox<Traffic>,
+        tap: Option<Tap>,
+    ) -> Self {
         Self {
             router,
             upstream: None,

@@ -50,10 +50,7 @@ impl Global {
     ///
     /// # Errors
     /// When the file cannot be created, or there is no port for the viewer.
-    pub(super) fn record<Host: ConductorHostRole>(
-        &self,
-        conductor: ConductorImpl<Host>,
-    ) -> io::Result<Recorded<Host>> {
+    pub(super) fn record<Host: ConductorHostRole>(&self, conductor: ConductorImpl<Host>) -> io::Result<Recorded<Host>> {
         let memory = TraceHandle::default();
         let conductor = match &self.trace {
             Some(path) => {

@@ -38,7 +38,8 @@ pub(super) fn init(global: &Global) -> io::Result<()> {
     let stderr = stderr.with_writer(Lossy::start(io::stderr())).with_filter(shown);
     let debug = file.map(|file| {
         let filter = chosen(&global.log).unwrap_or_else(|| EnvFilter::new(DEBUG));
-        let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_timer(tracing_subscriber::fmt::time::uptime());
+        let layer =
+            tracing_subscriber::fmt::layer().with_ansi(false).with_timer(tracing_subscriber::fmt::time::uptime());
         layer.with_writer(Lossy::start(file)).with_filter(filter)
     });
     // Fails only when a host has set up logging already, which then stays.
@@ -50,7 +51,8 @@ fn debug_file(global: &Global) -> io::Result<File> {
     let folder = global.debug_dir.clone().unwrap_or_else(|| ".".into());
     std::fs::create_dir_all(&folder)?;
     let path = folder.join(format!("greenroom-{}.log", std::process::id()));
-    let file = File::create(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let file =
+        File::create(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
     let _ = writeln!(io::stderr(), "debug log: {}", path.display());
     Ok(file)
 }

@@ -65,7 +65,14 @@ impl Passages {
     }
 
     /// The answer of `at` to a request in its table.
-    pub(super) fn answered(&mut self, path: Path, at: usize, entry: &Entry, is_error: bool, payload: impl FnOnce() -> Bytes) {
+    pub(super) fn answered(
+        &mut self,
+        path: Path,
+        at: usize,
+        entry: &Entry,
+        is_error: bool,
+        payload: impl FnOnce() -> Bytes,
+    ) {
         self.note(|| Passage::Answer {
             from: path.party(at, entry.form),
             to: path.requester(entry.origin, at, entry.form),
@@ -76,7 +83,14 @@ impl Passages {
     }
 
     /// A request that the conductor refuses.
-    pub(super) fn refused(&mut self, path: Path, from: usize, frame: &Frame, id: &RawId, error: impl FnOnce() -> Bytes) {
+    pub(super) fn refused(
+        &mut self,
+        path: Path,
+        from: usize,
+        frame: &Frame,
+        id: &RawId,
+        error: impl FnOnce() -> Bytes,
+    ) {
         if frame.kind() != FrameKind::Request {
             return;
         }

@@ -32,7 +32,7 @@ impl Router {
             Word::Other => self.relay(from, frame, call, slot, out),
             Word::Cancel if frame.kind() == FrameKind::Notification => {
                 self.cancel(from, &call.params(frame), out);
-            },
+            }
             Word::Cancel => {
                 self.refuse(from, frame, slot, &fault::misplaced("a cancellation is a notification"), out);
             }

@@ -152,7 +152,10 @@ mod tests {
             Record::Lost(missing) => Some((missing.events, missing.bytes)),
             _ => None,
         };
-        assert_eq!(records.iter().map(lost).collect::<Vec<_>>(), [None, Some((2, 1_156)), None, Some((1, 2_128)), None]);
+        assert_eq!(
+            records.iter().map(lost).collect::<Vec<_>>(),
+            [None, Some((2, 1_156)), None, Some((1, 2_128)), None]
+        );
         assert!(matches!(records[4], Record::End));
         drop(records);
         assert_eq!(tap.queued.load(Ordering::Relaxed), 0, "what was dropped weighs nothing");

@@ -144,7 +144,11 @@ mod tests {
         const TOKEN: &str = "Authorization: Bearer secret";
         for (request, headers, expected) in [
             (EVENTS, &[HOST, TOKEN][..], Ok(Wish::Events("ab-7".into()))),
-            (EVENTS, &["host: LOCALHOST:8080", TOKEN, "Origin: http://localhost:8080"], Ok(Wish::Events("ab-7".into()))),
+            (
+                EVENTS,
+                &["host: LOCALHOST:8080", TOKEN, "Origin: http://localhost:8080"],
+                Ok(Wish::Events("ab-7".into())),
+            ),
             ("GET /tree HTTP/1.1", &[HOST, TOKEN], Ok(Wish::Tree)),
             ("GET / HTTP/1.1", &["Host: [::1]:8080"], Ok(Wish::Page)),
             (EVENTS, &[HOST], Err(Refusal::Token)),

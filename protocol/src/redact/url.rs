@@ -142,7 +142,10 @@ mod tests {
             ("https://user:s1@host:8080/a", "https://host:8080/a"),
             ("HTTPS://s1@host", "HTTPS://host"),
             ("http://a@b@host/x@y", "http://host/x@y"),
-            ("https://h/?A=1&Access-Token=s1&b=%20&ACCESS_TOKEN=s2#f", "https://h/?A=1&Access-Token=[REDACTED]&b=%20&ACCESS_TOKEN=[REDACTED]#f"),
+            (
+                "https://h/?A=1&Access-Token=s1&b=%20&ACCESS_TOKEN=s2#f",
+                "https://h/?A=1&Access-Token=[REDACTED]&b=%20&ACCESS_TOKEN=[REDACTED]#f",
+            ),
             ("https://h?api%5Fkey=s1&%6Bey=s2&keys=3", "https://h?api%5Fkey=[REDACTED]&%6Bey=[REDACTED]&keys=3"),
             ("https://h/?sig&x", "https://h/?sig=[REDACTED]&x"),
             ("https://h/?pwd=a=b", "https://h/?pwd=[REDACTED]"),
@@ -154,9 +157,15 @@ mod tests {
 
     #[test]
     fn what_has_no_credentials_stays() {
-        for text in
-            ["https://host", "https://h:1/p?a=b&monkey=1#token=x", "file:///x?token=a", "httpx://u:p@h", "", "a url", "http"]
-        {
+        for text in [
+            "https://host",
+            "https://h:1/p?a=b&monkey=1#token=x",
+            "file:///x?token=a",
+            "httpx://u:p@h",
+            "",
+            "a url",
+            "http",
+        ] {
             assert_eq!(redacted(text), text);
         }
     }

@@ -50,7 +50,11 @@ async fn the_flow_is_told_from_component_to_component_without_envelopes() {
     assert!(shown[2].starts_with("Proxy(1) -> Agent session/prompt#"), "{shown:?}");
     let updates: Vec<&Value> = rest.iter().filter(|event| event["method"] == "session/update").collect();
     let ends: Vec<String> = updates.iter().map(|event| brief(event)).collect();
-    assert_eq!(ends, ["Agent -> Proxy(1)", "Proxy(1) -> Proxy(0)", "Proxy(0) -> Client"].map(|ends| format!("{ends} session/update")));
+    assert_eq!(
+        ends,
+        ["Agent -> Proxy(1)", "Proxy(1) -> Proxy(0)", "Proxy(0) -> Client"]
+            .map(|ends| format!("{ends} session/update"))
+    );
     let text = |event: &Value| event["params"]["update"]["content"]["text"].clone();
     assert_eq!(updates.iter().map(|event| text(event)).collect::<Vec<_>>(), ["hi", "→ hi", "→ hi"]);
     assert_eq!(rest[2]["params"]["big"], 9_007_199_254_740_993_u64);
@@ -213,7 +217,15 @@ async fn a_file_is_emptied_and_gets_one_object_a_line() {
     assert!(text.ends_with('\n'));
     let TraceEvent::Request(first) = &events[0] else { panic!("{text}") };
     assert_eq!(first.id, "a\u{2028}\"b");
-    let member = |line: &str| serde_json::from_str::<Value>(line).expect("JSON").as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    let member = |line: &str| {
+        serde_json::from_str::<Value>(line)
+            .expect("JSON")
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(member(lines[0]), ["type", "ts", "protocol", "from", "to", "id", "method", "params"]);
     assert_eq!(member(lines[3]), ["type", "ts", "from", "to", "id", "is_error", "payload"]);

@@ -33,7 +33,8 @@ pub(crate) fn http(port: u16, request: &str, headers: &[&str], body: &str) -> (u
         }
         head.push_str(&line);
     }
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no HTTP: {head}"));
+    let status =
+        head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no HTTP: {head}"));
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).expect("the whole answer");
     (status, head, body)
@@ -107,8 +108,14 @@ impl Browser {
 
     /// Presses and releases the mouse at a place, with a move in between.
     pub(crate) fn drag(&self, from: (i64, i64), to: (i64, i64)) {
-        let step = |kind: &str, at: (i64, i64)| json!({ "type": kind, "x": at.0, "y": at.1, "duration": 20, "button": 0 });
-        let actions = json!([step("pointerMove", from), step("pointerDown", from), step("pointerMove", to), step("pointerUp", to)]);
+        let step =
+            |kind: &str, at: (i64, i64)| json!({ "type": kind, "x": at.0, "y": at.1, "duration": 20, "button": 0 });
+        let actions = json!([
+            step("pointerMove", from),
+            step("pointerDown", from),
+            step("pointerMove", to),
+            step("pointerUp", to)
+        ]);
         let mouse = json!({ "type": "pointer", "id": "mouse", "actions": actions });
         self.call("POST", "/actions", &json!({ "actions": [mouse] }));
     }

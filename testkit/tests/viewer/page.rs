@@ -24,21 +24,40 @@ fn turn(number: usize, out: &mut String) {
         .expect("a string");
     };
     let (left, right) = (format!(r#","id":{number}"#), format!(r#","id":"p-{number}""#));
-    let prompt = format!(r#"{{"sessionId":"{session}","prompt":[{{"type":"text","text":"prompt number {number} <b>&amp;"}}]}}"#);
+    let prompt =
+        format!(r#"{{"sessionId":"{session}","prompt":[{{"type":"text","text":"prompt number {number} <b>&amp;"}}]}}"#);
     call(0, "request", "acp", "Client", "Proxy(0)", &left, "session/prompt", &prompt);
     call(1, "request", "acp", "Proxy(0)", "Agent", &right, "session/prompt", &prompt);
     for step in [2, 4] {
         let text = if step == 2 { format!("piece {number}") } else { "more".to_owned() };
-        let update = format!(r#"{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}"#);
+        let update = format!(
+            r#"{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}}}"#
+        );
         call(step, "notification", "acp", "Agent", "Proxy(0)", "", "session/update", &update);
         call(step + 1, "notification", "acp", "Proxy(0)", "Client", "", "session/update", &update);
     }
-    call(6, "request", "mcp", "Agent", "Proxy(0)", &format!(r#","id":{}"#, 1_000_000 + number), "tools/call", r#"{"name":"search"}"#);
+    call(
+        6,
+        "request",
+        "mcp",
+        "Agent",
+        "Proxy(0)",
+        &format!(r#","id":{}"#, 1_000_000 + number),
+        "tools/call",
+        r#"{"name":"search"}"#,
+    );
     let mut answer = |step, from: &str, to: &str, id: &str, payload: &str, is_error: bool| {
         let ts = at(step);
         writeln!(out, r#"{{"type":"response","ts":{ts:.6},"from":"{from}","to":"{to}"{id},"is_error":{is_error},"payload":{payload}}}"#).expect("a string");
     };
-    answer(7, "Proxy(0)", "Agent", &format!(r#","id":{}"#, 1_000_000 + number), r#"{"code":-32001,"message":"no such tool"}"#, true);
+    answer(
+        7,
+        "Proxy(0)",
+        "Agent",
+        &format!(r#","id":{}"#, 1_000_000 + number),
+        r#"{"code":-32001,"message":"no such tool"}"#,
+        true,
+    );
     answer(8, "Agent", "Proxy(0)", &right, r#"{"stopReason":"end_turn"}"#, false);
     answer(9, "Proxy(0)", "Client", &left, r#"{"stopReason":"end_turn"}"#, false);
 }
@@ -93,7 +112,10 @@ fn look(url: &str, path: &std::path::Path) {
     browser.until("document.getElementById('count').textContent === '100000 of 100000 events'");
 
     // Lanes in the order of the chain, and only the rows in sight exist.
-    assert_eq!(browser.eval("[...document.querySelectorAll('#lanes span')].map(lane => lane.textContent).join()"), "Client,Proxy(0),Agent");
+    assert_eq!(
+        browser.eval("[...document.querySelectorAll('#lanes span')].map(lane => lane.textContent).join()"),
+        "Client,Proxy(0),Agent"
+    );
     assert!(browser.eval("document.querySelectorAll('#space *').length").as_u64() < Some(700));
     let shown = browser.eval(ROWS).to_string();
     assert!(shown.contains("9999"), "it follows the end: {shown}");
@@ -103,22 +125,37 @@ fn look(url: &str, path: &std::path::Path) {
     eprintln!("scrolling 100,000 events, milliseconds a frame: {frames}");
 
     // The middle: labels, elapsed times, previews, text that is no markup, spans of open requests.
-    browser.eval("(document.getElementById('follow').checked = false, document.getElementById('scroll').scrollTop = 50000 * 30)");
+    browser.eval(
+        "(document.getElementById('follow').checked = false, document.getElementById('scroll').scrollTop = 50000 * 30)",
+    );
     browser.until("[...document.querySelectorAll('.row')].some(row => +row.dataset.index === 50000)");
     let rows = browser.eval(ROWS).to_string();
-    for part in ["session/prompt", "prompt number 5000 <b>&amp;", "agent_message_chunk: piece 5000", "error tools/call", "1.0 ms", "-32001: no such tool", "end_turn"] {
+    for part in [
+        "session/prompt",
+        "prompt number 5000 <b>&amp;",
+        "agent_message_chunk: piece 5000",
+        "error tools/call",
+        "1.0 ms",
+        "-32001: no such tool",
+        "end_turn",
+    ] {
         assert!(rows.contains(part), "{part} is missing in {rows}");
     }
     assert!(browser.eval("document.querySelectorAll('.span').length").as_u64() > Some(2));
     assert_eq!(browser.eval("document.querySelectorAll('.row b').length"), 0);
-    let color = |index: usize| browser.eval(&format!("document.querySelector('.row[data-index=\"{index}\"] .arrow').style.color"));
+    let color = |index: usize| {
+        browser.eval(&format!("document.querySelector('.row[data-index=\"{index}\"] .arrow').style.color"))
+    };
     assert_eq!(color(50_000), color(50_009), "a request and its answer have one colour");
     assert_ne!(color(50_000), color(50_001));
 
     // A chosen message, its other half, the panel and the lanes.
     browser.eval("document.querySelector('.row[data-index=\"50000\"]').click()");
     let json = browser.eval("document.getElementById('json').textContent");
-    assert!(json.as_str().is_some_and(|json| json.contains("\"id\": 5000,") && json.contains("prompt number 5000 <b>")), "{json}");
+    assert!(
+        json.as_str().is_some_and(|json| json.contains("\"id\": 5000,") && json.contains("prompt number 5000 <b>")),
+        "{json}"
+    );
     browser.eval("document.getElementById('jump').click()");
     browser.until("document.getElementById('title').textContent === 'response: session/prompt'");
     browser.until("document.querySelector('.row.picked').dataset.index === '50009' && document.querySelector('.row.pair').dataset.index === '50000'");
@@ -135,7 +172,9 @@ fn look(url: &str, path: &std::path::Path) {
     browser.screenshot("viewer-100000.png");
 
     // Filters and the search.
-    let count = |expected: &str| browser.until(&format!("document.getElementById('count').textContent === '{expected} of 100000 events'"));
+    let count = |expected: &str| {
+        browser.until(&format!("document.getElementById('count').textContent === '{expected} of 100000 events'"))
+    };
     let toggle = |id: &str| drop(browser.eval(&format!("document.getElementById('{id}').click()")));
     for (id, left) in [("responses", "70000"), ("mcp", "80000"), ("acp", "20000")] {
         toggle(id);
@@ -143,7 +182,12 @@ fn look(url: &str, path: &std::path::Path) {
         toggle(id);
         count("100000");
     }
-    let search = |text: &str| drop(browser.eval(&format!("(box => {{ box.value = '{text}'; box.oninput(); }})(document.getElementById('search'))")));
+    let search =
+        |text: &str| {
+            drop(browser.eval(&format!(
+                "(box => {{ box.value = '{text}'; box.oninput(); }})(document.getElementById('search'))"
+            )))
+        };
     search("PIECE 4321\"");
     count("2");
     assert!(browser.eval(ROWS).to_string().contains("piece 4321"));
@@ -163,7 +207,8 @@ fn look(url: &str, path: &std::path::Path) {
     // A recording that begins anew is shown anew.
     let mut fresh = String::new();
     turn(5, &mut fresh);
-    std::fs::write(path, format!("{fresh}{{\"type\":\"lost\",\"events\":12,\"bytes\":3456}}\nbroken\n")).expect("the file");
+    std::fs::write(path, format!("{fresh}{{\"type\":\"lost\",\"events\":12,\"bytes\":3456}}\nbroken\n"))
+        .expect("the file");
     browser.until("document.getElementById('count').textContent === '11 of 11 events, 1 unreadable lines'");
     browser.until(&format!("{ROWS}.join().includes('12 events are missing here')"));
 }

@@ -32,7 +32,8 @@ fn a_running_chain_shows_its_messages_and_its_actors() {
     let mut input = chain.0.stdin.take().expect("piped");
     let mut output = BufReader::new(chain.0.stdout.take().expect("piped")).lines();
     let mut ask = |id: u64, method: &str, params: Value| -> Value {
-        writeln!(input, "{}", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).expect("it reads");
+        writeln!(input, "{}", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .expect("it reads");
         loop {
             let answer: Value = serde_json::from_str(&output.next().expect("a line").expect("text")).expect("JSON");
             if answer["id"] == id && answer.get("method").is_none() {
@@ -51,14 +52,18 @@ fn a_running_chain_shows_its_messages_and_its_actors() {
     browser.until("document.getElementById('count').textContent === '26 of 26 events'");
     let rows = browser.eval("[...document.querySelectorAll('.row')].map(row => row.innerText).join()");
     let rows = rows.as_str().expect("text");
-    for part in ["initialize", "session/new", "echo number 5", "agent_message_chunk: → number 5", "result session/prompt"] {
+    for part in
+        ["initialize", "session/new", "echo number 5", "agent_message_chunk: → number 5", "result session/prompt"]
+    {
         assert!(rows.contains(part), "{part} is missing in {rows}");
     }
     browser.until("!document.getElementById('treebox').hidden");
     browser.until("document.getElementById('tree').innerText.includes('component-1')");
     let tree = browser.eval("document.getElementById('tree').innerText");
     let tree = tree.as_str().expect("text");
-    for actor in ["conductor-1", "router up", "trace up", "upstream", "component-0", "component-1", "writer", "mailbox 0"] {
+    for actor in
+        ["conductor-1", "router up", "trace up", "upstream", "component-0", "component-1", "writer", "mailbox 0"]
+    {
         assert!(tree.contains(actor), "{actor} is missing in {tree}");
     }
     browser.eval("document.querySelector('.row[data-index=\"14\"]').click()");

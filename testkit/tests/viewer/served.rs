@@ -1,6 +1,8 @@
 //! The server: whom it answers, and what.
 
-use greenroom_conductor::trace_viewer::{TraceHandle, TraceSource, TraceViewer, TraceViewerConfig, serve_file, serve_memory};
+use greenroom_conductor::trace_viewer::{
+    TraceHandle, TraceSource, TraceViewer, TraceViewerConfig, serve_file, serve_memory,
+};
 use serde_json::json;
 
 use crate::driver::http;
