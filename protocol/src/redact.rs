@@ -60,23 +60,17 @@ pub fn redacted_json(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
 /// ends like one of the names, no white space that could be a line end, and no great depth. Nearly
 /// all traffic is of this kind.
 fn is_harmless(text: &[u8]) -> bool {
-    let mut depth = 0usize;
-    let mut last = [0u8; 3];
-    for byte in text {
-        match byte {
-            b'"' => {
-                // env, headers, authorization, cookie, x-api-key, url.
-                if matches!(&last, b"env" | b"ers" | b"ion" | b"kie" | b"key" | b"url") {
-                    return false;
-                }
-            }
-            b'\\' | 0..b' ' => return false,
-            b'{' | b'[' => depth += 1,
-            _ => {}
-        }
-        last = [last[1], last[2], byte.to_ascii_lowercase()];
+    // Three simple passes: each is many times faster than one that does everything.
+    let odd = |byte: &u8| *byte < b' ' || *byte == b'\\';
+    let opening = |byte: &&u8| matches!(byte, b'{' | b'[');
+    if text.iter().filter(|byte| odd(byte)).count() > 0 || text.iter().filter(opening).count() >= DEPTH {
+        return false;
     }
-    depth < DEPTH
+    memchr::memchr_iter(b'"', text).all(|end| {
+        let before = text.get(end.saturating_sub(3)..end).unwrap_or_default();
+        // env, headers, authorization, cookie, x-api-key, url.
+        !["env", "ers", "ion", "kie", "key", "url"].iter().any(|word| before.eq_ignore_ascii_case(word.as_bytes()))
+    })
 }
 
 /// The text, if it is JSON that could be a message: a lone string is just a line with quotes.

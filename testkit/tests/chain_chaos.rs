@@ -258,10 +258,16 @@ fn campaign(way: Way, actors: &[&str]) {
 
 #[test]
 fn nothing_is_lost_in_a_chain_of_this_process() {
-    campaign(Way::InProcess, &["router", "trace", "reader", "component", "incoming", "dispatch", "outgoing", "pending"]);
+    campaign(
+        Way::InProcess,
+        &["router", "trace", "reader", "component", "incoming", "dispatch", "outgoing", "pending"],
+    );
 }
 
 #[test]
 fn nothing_is_lost_in_a_chain_behind_a_pipe() {
-    campaign(Way::Bytes, &["router", "trace", "reader", "writer", "component", "incoming", "dispatch", "outgoing", "pending"]);
+    campaign(
+        Way::Bytes,
+        &["router", "trace", "reader", "writer", "component", "incoming", "dispatch", "outgoing", "pending"],
+    );
 }

@@ -177,6 +177,14 @@ fn text(part: &[u8]) -> &str {
 fn session(params: &str) -> Option<&str> {
     // Serde would read an array as a struct, by position.
     let object = params.starts_with('{').then_some(params)?;
+    // Where nearly everybody writes it.
+    if let Some(rest) = object.strip_prefix(r#"{"sessionId":""#)
+        && let Some(end) = memchr::memchr2(b'"', b'\\', rest.as_bytes())
+        && rest.as_bytes()[end] == b'"'
+    {
+        let start = object.len() - rest.len();
+        return Some(&object[start - 1..start + end + 1]);
+    }
     // Most params without a session are short; a search is cheaper than reading all.
     memchr::memmem::find(object.as_bytes(), b"sessionId")?;
     let id = serde_json::from_str::<Session<'_>>(object).ok()?.id?.get();

@@ -14,9 +14,17 @@ use super::line::{Lines, lost};
 use super::sink::{TraceWriter, count};
 use super::tap::{Missing, Record, Weight};
 
+/// Bytes that are written at once, about: each time a thread has to be woken.
+const AT_ONCE: usize = 256 * 1024;
+
 /// The stage of a recording.
 pub(crate) struct TraceStage {
     lines: Lines,
+    /// Lines that are not handed over yet, and how much of them is whole: a death in the middle of
+    /// one leaves a piece behind.
+    text: String,
+    whole: usize,
+    weights: Vec<Weight>,
     writing: Arc<Writing>,
     ended: bool,
 }
@@ -38,23 +46,51 @@ struct Ready {
 impl TraceStage {
     pub(crate) fn new(writer: TraceWriter) -> Self {
         let writing = Writing { ready: Mutex::default(), writer: Mutex::new(writer) };
-        Self { lines: Lines::default(), writing: Arc::new(writing), ended: false }
+        Self {
+            lines: Lines::default(),
+            text: String::new(),
+            whole: 0,
+            weights: Vec::new(),
+            writing: Arc::new(writing),
+            ended: false,
+        }
     }
 
     fn format(&mut self, inbox: &mut Inbox<Record>) {
-        let mut line = String::new();
-        while let Some(record) = inbox.begin() {
-            self.lines.write(record, &mut line);
-            let Some(record) = inbox.commit() else { break };
-            let mut ready = self.writing.ready.lock();
-            ready.text.push_str(&line);
-            line.clear();
-            match record {
-                Record::Passed(_, _, weight) | Record::Noise(_, _, _, weight) => ready.weights.push(weight),
-                Record::Lost(_) => {}
-                Record::End => self.ended = true,
+        self.text.truncate(self.whole);
+        loop {
+            while let Some(record) = inbox.begin() {
+                self.lines.write(record, &mut self.text);
+                let Some(record) = inbox.commit() else { break };
+                self.whole = self.text.len();
+                match record {
+                    Record::Passed(_, _, weight) | Record::Noise(_, _, _, weight) => self.weights.push(weight),
+                    Record::Lost(_) => {}
+                    Record::End => self.ended = true,
+                }
+            }
+            if self.whole >= AT_ONCE {
+                return;
+            }
+            inbox.refill();
+            if inbox.is_empty() {
+                return;
             }
         }
+    }
+
+    /// Makes what is formatted ready to be written; whether there is anything.
+    fn hand_over(&mut self) -> bool {
+        let mut ready = self.writing.ready.lock();
+        if ready.text.is_empty() {
+            ready.text = std::mem::take(&mut self.text);
+        } else {
+            ready.text.push_str(&self.text);
+            self.text.clear();
+        }
+        self.whole = 0;
+        ready.weights.append(&mut self.weights);
+        !ready.text.is_empty()
     }
 }
 
@@ -85,7 +121,7 @@ impl Stage for TraceStage {
 
     async fn run(&mut self, inbox: &mut Inbox<Record>) -> Flow {
         self.format(inbox);
-        if !self.writing.ready.lock().text.is_empty() {
+        if self.hand_over() {
             let writing = self.writing.clone();
             // Its panics were caught; otherwise the runtime is going down.
             let _ = tokio::task::spawn_blocking(move || writing.write()).await;
