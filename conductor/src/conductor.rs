@@ -1,6 +1,7 @@
 //! The conductor as a component.
 
 use std::fmt;
+use std::path::Path;
 
 use greenroom::link::Link;
 use greenroom::{Agent, Batches, ConnectTo, ConnectionOptions, Proxy, Result, Role};
@@ -10,6 +11,7 @@ use crate::chain::{ChainSpec, RunningChain, start};
 use crate::component::ConductorHostRole;
 use crate::instantiate::{InstantiateProxies, InstantiateProxiesAndAgent};
 use crate::router::{ChainShape, ProxyDialect};
+use crate::trace::{TraceWriter, WriteEvent};
 
 /// Runs a chain of proxies, with or without an agent at its end.
 ///
@@ -22,6 +24,7 @@ pub struct ConductorImpl<Host: ConductorHostRole> {
     options: ConnectionOptions,
     batches: Batches,
     dialects: Option<Vec<ProxyDialect>>,
+    trace: Option<TraceWriter>,
 }
 
 impl ConductorImpl<Agent> {
@@ -48,6 +51,7 @@ impl<Host: ConductorHostRole> ConductorImpl<Host> {
             options: ConnectionOptions::default(),
             batches: Batches::Accept,
             dialects: None,
+            trace: None,
         }
     }
 
@@ -69,6 +73,28 @@ impl<Host: ConductorHostRole> ConductorImpl<Host> {
     #[must_use]
     pub fn dialects(mut self, dialects: Vec<ProxyDialect>) -> Self {
         self.dialects = Some(dialects);
+        self
+    }
+
+    /// Records what passes between the components: see [`trace`](crate::trace). The last of several
+    /// destinations counts.
+    #[must_use]
+    pub fn trace_to(self, destination: impl WriteEvent) -> Self {
+        self.with_trace_writer(TraceWriter::new(destination))
+    }
+
+    /// As [`trace_to`](Self::trace_to), into a file, which is emptied first.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn trace_to_path(self, path: impl AsRef<Path>) -> std::io::Result<Self> {
+        Ok(self.with_trace_writer(TraceWriter::from_path(path)?))
+    }
+
+    /// As [`trace_to`](Self::trace_to), with a destination that is ready.
+    #[must_use]
+    pub fn with_trace_writer(mut self, writer: TraceWriter) -> Self {
+        self.trace = Some(writer);
         self
     }
 
@@ -113,6 +139,7 @@ impl<Host: ConductorHostRole> ConductorImpl<Host> {
             dialects: self.dialects,
             instantiate: Box::new(move |initialize| Host::instantiate(instantiator, initialize)),
             options: self.options,
+            trace: self.trace,
         }
     }
 }

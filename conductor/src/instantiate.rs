@@ -1,8 +1,10 @@
 //! Starting the components of a chain, when the first initialize has come.
 
 use greenroom::schema::v1::InitializeRequest;
+#[cfg(feature = "unstable_protocol_v2")]
+use greenroom::schema::v2;
 use greenroom::{
-    AcpAgent, Agent, BoxFuture, Client, Conductor, ConnectTo, DynConnectTo, Error, JsonRpcMessage as _, Proxy, Result,
+    AcpAgent, Agent, BoxFuture, Client, Conductor, ConnectTo, DynConnectTo, Error, JsonRpcMessage, Proxy, Result,
 };
 use greenroom_protocol::Frame;
 
@@ -15,6 +17,14 @@ pub type ProxiesAndAgentFor = (InitializeRequest, Vec<DynConnectTo<Conductor>>, 
 /// What a typed instantiator of proxies returns: the request to send on, and the proxies.
 pub type ProxiesFor = (InitializeRequest, Vec<DynConnectTo<Conductor>>);
 
+/// [`ProxiesAndAgentFor`] for the second version of the protocol.
+#[cfg(feature = "unstable_protocol_v2")]
+pub type ProxiesAndAgentForV2 = (v2::InitializeRequest, Vec<DynConnectTo<Conductor>>, DynConnectTo<Client>);
+
+/// [`ProxiesFor`] for the second version of the protocol.
+#[cfg(feature = "unstable_protocol_v2")]
+pub type ProxiesForV2 = (v2::InitializeRequest, Vec<DynConnectTo<Conductor>>);
+
 /// Starts the proxies and the agent of a chain. Called once for each connection, lazily, with the
 /// first initialize.
 pub trait InstantiateProxiesAndAgent: Send {
@@ -24,9 +34,30 @@ pub trait InstantiateProxiesAndAgent: Send {
         request: InitializeRequest,
     ) -> BoxFuture<'static, Result<ProxiesAndAgentFor>>;
 
-    /// Components that do not depend on the request need not parse it, whatever its version.
+    /// The same for an initialize of the second version of the protocol.
+    ///
+    /// # Errors
+    /// Without an implementation: the initialize is refused, and the chain stays shut.
+    #[cfg(feature = "unstable_protocol_v2")]
+    fn instantiate_v2_proxies_and_agent(
+        self: Box<Self>,
+        _request: v2::InitializeRequest,
+    ) -> BoxFuture<'static, Result<ProxiesAndAgentForV2>> {
+        Box::pin(std::future::ready(Err(only_version_1())))
+    }
+
+    /// Whether the components are known without the request. Then nobody has to parse it, and it is
+    /// passed on exactly as it came, whatever its version.
     #[doc(hidden)]
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxiesAndAgent>>;
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
+    /// Those components.
+    #[doc(hidden)]
+    fn into_fixed(self: Box<Self>) -> Option<Box<Started>> {
+        None
+    }
 }
 
 /// Starts the proxies of a chain that is a proxy itself.
@@ -34,23 +65,38 @@ pub trait InstantiateProxies: Send {
     /// Chooses and creates the components. The request may be changed.
     fn instantiate_proxies(self: Box<Self>, request: InitializeRequest) -> BoxFuture<'static, Result<ProxiesFor>>;
 
+    /// The same for an initialize of the second version of the protocol.
+    ///
+    /// # Errors
+    /// Without an implementation: the initialize is refused, and the chain stays shut.
+    #[cfg(feature = "unstable_protocol_v2")]
+    fn instantiate_v2_proxies(
+        self: Box<Self>,
+        _request: v2::InitializeRequest,
+    ) -> BoxFuture<'static, Result<ProxiesForV2>> {
+        Box::pin(std::future::ready(Err(only_version_1())))
+    }
+
     /// As in [`InstantiateProxiesAndAgent`].
     #[doc(hidden)]
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxies>>;
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
+    /// As in [`InstantiateProxiesAndAgent`].
+    #[doc(hidden)]
+    fn into_fixed(self: Box<Self>) -> Option<Box<Started>> {
+        None
+    }
 }
 
-/// Whether the components are known without the request.
-#[doc(hidden)]
-#[derive(Debug)]
-pub enum Fixed<I> {
-    /// These.
-    Known(Box<Started>),
-    /// Ask, with the typed request.
-    Ask(I),
+#[cfg(feature = "unstable_protocol_v2")]
+fn only_version_1() -> Error {
+    Error::invalid_request().data("the components of this chain are chosen for protocol version 1 only")
 }
 
-fn known<I>(proxies: Vec<Component>, agent: Option<Component>) -> Fixed<I> {
-    Fixed::Known(Box::new(Started(Components { proxies, agent, params: None })))
+fn known(proxies: Vec<Component>, agent: Option<Component>) -> Option<Box<Started>> {
+    Some(Box::new(Started(Components { proxies, agent, params: None })))
 }
 
 fn named(proxies: Vec<DynConnectTo<Conductor>>) -> Vec<Component> {
@@ -65,7 +111,19 @@ impl InstantiateProxiesAndAgent for ProxiesAndAgent {
         Box::pin(std::future::ready(Ok((request, self.proxies, self.agent))))
     }
 
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxiesAndAgent>> {
+    #[cfg(feature = "unstable_protocol_v2")]
+    fn instantiate_v2_proxies_and_agent(
+        self: Box<Self>,
+        request: v2::InitializeRequest,
+    ) -> BoxFuture<'static, Result<ProxiesAndAgentForV2>> {
+        Box::pin(std::future::ready(Ok((request, self.proxies, self.agent))))
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    fn into_fixed(self: Box<Self>) -> Option<Box<Started>> {
         known(named(self.proxies), Some(Component::once("agent", self.agent)))
     }
 }
@@ -78,7 +136,19 @@ impl<A: ConnectTo<Client> + 'static> InstantiateProxiesAndAgent for AgentOnly<A>
         Box::pin(std::future::ready(Ok((request, Vec::new(), DynConnectTo::new(self.0)))))
     }
 
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxiesAndAgent>> {
+    #[cfg(feature = "unstable_protocol_v2")]
+    fn instantiate_v2_proxies_and_agent(
+        self: Box<Self>,
+        request: v2::InitializeRequest,
+    ) -> BoxFuture<'static, Result<ProxiesAndAgentForV2>> {
+        Box::pin(std::future::ready(Ok((request, Vec::new(), DynConnectTo::new(self.0)))))
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    fn into_fixed(self: Box<Self>) -> Option<Box<Started>> {
         known(Vec::new(), Some(Component::once("agent", DynConnectTo::<Client>::new(self.0))))
     }
 }
@@ -101,10 +171,24 @@ impl InstantiateProxiesAndAgent for CommandLineComponents {
         Box::pin(std::future::ready(components))
     }
 
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxiesAndAgent>> {
-        if self.0.is_empty() {
-            return Fixed::Ask(self);
-        }
+    #[cfg(feature = "unstable_protocol_v2")]
+    fn instantiate_v2_proxies_and_agent(
+        self: Box<Self>,
+        request: v2::InitializeRequest,
+    ) -> BoxFuture<'static, Result<ProxiesAndAgentForV2>> {
+        let components = split(self.0).map(|(proxies, agent)| {
+            let proxies = proxies.into_iter().map(DynConnectTo::new).collect();
+            (request, proxies, DynConnectTo::new(agent))
+        });
+        Box::pin(std::future::ready(components))
+    }
+
+    fn is_fixed(&self) -> bool {
+        // Without an agent there is nothing to start; asking says so.
+        !self.0.is_empty()
+    }
+
+    fn into_fixed(self: Box<Self>) -> Option<Box<Started>> {
         let mut programs: Vec<Component> = self.0.into_iter().map(Component::program).collect();
         let agent = programs.pop();
         known(programs, agent)
@@ -117,7 +201,20 @@ impl InstantiateProxies for CommandLineComponents {
         Box::pin(std::future::ready(Ok((request, proxies))))
     }
 
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxies>> {
+    #[cfg(feature = "unstable_protocol_v2")]
+    fn instantiate_v2_proxies(
+        self: Box<Self>,
+        request: v2::InitializeRequest,
+    ) -> BoxFuture<'static, Result<ProxiesForV2>> {
+        let proxies = self.0.into_iter().map(DynConnectTo::new).collect();
+        Box::pin(std::future::ready(Ok((request, proxies))))
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    fn into_fixed(self: Box<Self>) -> Option<Box<Started>> {
         known(self.0.into_iter().map(Component::program).collect(), None)
     }
 }
@@ -128,7 +225,20 @@ impl<T: ConnectTo<Conductor> + 'static> InstantiateProxies for Vec<T> {
         Box::pin(std::future::ready(Ok((request, proxies))))
     }
 
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxies>> {
+    #[cfg(feature = "unstable_protocol_v2")]
+    fn instantiate_v2_proxies(
+        self: Box<Self>,
+        request: v2::InitializeRequest,
+    ) -> BoxFuture<'static, Result<ProxiesForV2>> {
+        let proxies = self.into_iter().map(DynConnectTo::new).collect();
+        Box::pin(std::future::ready(Ok((request, proxies))))
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
+    fn into_fixed(self: Box<Self>) -> Option<Box<Started>> {
         known(named(self.into_iter().map(DynConnectTo::new).collect()), None)
     }
 }
@@ -144,10 +254,6 @@ where
     ) -> BoxFuture<'static, Result<ProxiesAndAgentFor>> {
         Box::pin(self(request))
     }
-
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxiesAndAgent>> {
-        Fixed::Ask(self)
-    }
 }
 
 impl<F, Fut> InstantiateProxies for F
@@ -158,23 +264,41 @@ where
     fn instantiate_proxies(self: Box<Self>, request: InitializeRequest) -> BoxFuture<'static, Result<ProxiesFor>> {
         Box::pin(self(request))
     }
-
-    fn fixed(self: Box<Self>) -> Fixed<Box<dyn InstantiateProxies>> {
-        Fixed::Ask(self)
-    }
 }
 
-/// The typed request, and its params as they came.
-fn typed(initialize: &Frame) -> Result<InitializeRequest> {
-    InitializeRequest::parse_params(
-        greenroom_protocol::method::INITIALIZE,
-        initialize.part(initialize.envelope().params),
-    )
+/// The typed request.
+fn typed<T: JsonRpcMessage>(initialize: &Frame) -> Result<T> {
+    T::parse_params(greenroom_protocol::method::INITIALIZE, initialize.part(initialize.envelope().params))
 }
 
-/// Other params, if the instantiator changed the request.
-fn changed(before: &InitializeRequest, after: &InitializeRequest) -> Result<Option<bytes::Bytes>> {
+/// Other params, if the instantiator changed the request. Otherwise they stay as they came, with
+/// everything that the type does not know.
+fn changed<T: JsonRpcMessage + PartialEq>(before: &T, after: &T) -> Result<Option<bytes::Bytes>> {
     if before == after { Ok(None) } else { Ok(Some(after.params_text()?.into())) }
+}
+
+/// Whether the request is one of the second version of the protocol, or a later one.
+#[cfg(feature = "unstable_protocol_v2")]
+fn is_version_2(initialize: &Frame) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        #[serde(rename = "protocolVersion")]
+        version: u16,
+    }
+    let params = initialize.part(initialize.envelope().params);
+    serde_json::from_str::<Versioned>(params).is_ok_and(|params| params.version >= 2)
+}
+
+/// Asks for the components with a request of this version, whose version is not for the asked to
+/// change.
+macro_rules! ask {
+    ($request:ty, $initialize:expr, $call:expr) => {{
+        let request: $request = typed($initialize)?;
+        let mut chosen = $call(request.clone()).await?;
+        chosen.0.protocol_version = request.protocol_version.clone();
+        let params = changed(&request, &chosen.0)?;
+        (chosen, params)
+    }};
 }
 
 impl ConductorHostRole for Agent {
@@ -183,16 +307,23 @@ impl ConductorHostRole for Agent {
     const ENDS_IN_AGENT: bool = true;
 
     fn instantiate(instantiator: Self::Instantiator, initialize: Frame) -> BoxFuture<'static, Result<Started>> {
-        let ask = match instantiator.fixed() {
-            Fixed::Known(started) => return Box::pin(std::future::ready(Ok(*started))),
-            Fixed::Ask(ask) => ask,
-        };
         Box::pin(async move {
-            let request = typed(&initialize)?;
-            let (after, proxies, agent) = ask.instantiate_proxies_and_agent(request.clone()).await?;
-            let params = changed(&request, &after)?;
-            let agent = Some(Component::once("agent", agent));
-            Ok(Started(Components { proxies: named(proxies), agent, params }))
+            if instantiator.is_fixed() {
+                return instantiator.into_fixed().map(|started| *started).ok_or_else(Error::internal_error);
+            }
+            let started = |proxies, agent, params| {
+                let agent = Some(Component::once("agent", agent));
+                Started(Components { proxies: named(proxies), agent, params })
+            };
+            #[cfg(feature = "unstable_protocol_v2")]
+            if is_version_2(&initialize) {
+                let ask = |request| instantiator.instantiate_v2_proxies_and_agent(request);
+                let ((_, proxies, agent), params) = ask!(v2::InitializeRequest, &initialize, ask);
+                return Ok(started(proxies, agent, params));
+            }
+            let ask = |request| instantiator.instantiate_proxies_and_agent(request);
+            let ((_, proxies, agent), params) = ask!(InitializeRequest, &initialize, ask);
+            Ok(started(proxies, agent, params))
         })
     }
 }
@@ -203,15 +334,20 @@ impl ConductorHostRole for Proxy {
     const ENDS_IN_AGENT: bool = false;
 
     fn instantiate(instantiator: Self::Instantiator, initialize: Frame) -> BoxFuture<'static, Result<Started>> {
-        let ask = match instantiator.fixed() {
-            Fixed::Known(started) => return Box::pin(std::future::ready(Ok(*started))),
-            Fixed::Ask(ask) => ask,
-        };
         Box::pin(async move {
-            let request = typed(&initialize)?;
-            let (after, proxies) = ask.instantiate_proxies(request.clone()).await?;
-            let params = changed(&request, &after)?;
-            Ok(Started(Components { proxies: named(proxies), agent: None, params }))
+            if instantiator.is_fixed() {
+                return instantiator.into_fixed().map(|started| *started).ok_or_else(Error::internal_error);
+            }
+            let started = |proxies, params| Started(Components { proxies: named(proxies), agent: None, params });
+            #[cfg(feature = "unstable_protocol_v2")]
+            if is_version_2(&initialize) {
+                let ask = |request| instantiator.instantiate_v2_proxies(request);
+                let ((_, proxies), params) = ask!(v2::InitializeRequest, &initialize, ask);
+                return Ok(started(proxies, params));
+            }
+            let ask = |request| instantiator.instantiate_proxies(request);
+            let ((_, proxies), params) = ask!(InitializeRequest, &initialize, ask);
+            Ok(started(proxies, params))
         })
     }
 }

@@ -11,10 +11,16 @@ mod conductor;
 pub mod embedded;
 mod instantiate;
 mod router;
+mod runner;
+pub mod trace;
+pub mod trace_viewer;
 
 pub use chain::RunningChain;
 pub use component::{AgentOnly, CommandLineComponents, ConductorHostRole, ProxiesAndAgent};
 pub use conductor::ConductorImpl;
 pub use greenroom_protocol::Batches;
 pub use instantiate::{InstantiateProxies, InstantiateProxiesAndAgent, ProxiesAndAgentFor, ProxiesFor};
+#[cfg(feature = "unstable_protocol_v2")]
+pub use instantiate::{ProxiesAndAgentForV2, ProxiesForV2};
 pub use router::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};
+pub use runner::ConductorRunner;

@@ -9,6 +9,7 @@ mod fault;
 mod hash;
 mod initialize;
 mod name;
+mod passage;
 mod path;
 mod probe;
 mod relay;
@@ -22,8 +23,11 @@ use greenroom_protocol::Batches;
 use greenroom_protocol::{Error, Frame, FrameKind, Outbound, RawId};
 
 use batch::{Groups, Slot};
+use passage::Passages;
 use path::{CLIENT, Path};
 use table::{Link, Links};
+
+pub(crate) use passage::{Party, Passage};
 
 pub use action::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, dropped};
 
@@ -80,6 +84,7 @@ pub struct Router {
     groups: Groups,
     batches: Batches,
     lowest_version: u16,
+    passages: Passages,
 }
 
 impl Router {
@@ -98,7 +103,23 @@ impl Router {
             groups: Groups::default(),
             batches: shape.batches,
             lowest_version: shape.lowest_version,
+            passages: Passages::default(),
         }
+    }
+
+    /// Starts to note what passes, for [`passages`](Self::passages).
+    pub(crate) fn listen(&mut self) {
+        self.passages.listen();
+    }
+
+    /// Whether this component is the final agent.
+    pub(crate) fn is_agent(&self, component: usize) -> bool {
+        self.path.is_agent(Hop::Component(component).index())
+    }
+
+    /// Takes what has passed since the last time.
+    pub(crate) fn passages(&mut self) -> std::vec::Drain<'_, Passage> {
+        self.passages.drain()
     }
 
     /// Routes one frame. Appends what there is to do to `out`.
@@ -244,7 +265,16 @@ impl Router {
             }
             _ => Outbound::with_id(frame, &entry.id),
         };
+        self.note_answer(from, &entry, frame);
         self.reply(entry.origin, entry.slot, message, out);
+    }
+
+    /// Notes what a peer answered, as it said it.
+    fn note_answer(&mut self, at: usize, entry: &table::Entry, frame: &Frame) {
+        let is_error = frame.kind() == FrameKind::Error;
+        let envelope = frame.envelope();
+        let span = if is_error { envelope.error } else { envelope.result };
+        self.passages.answered(self.path, at, entry, is_error, || frame.share(span));
     }
 
     /// Sends a response, or puts it into its place in a batch.

@@ -53,7 +53,7 @@ pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,
     TransportFrame,
 };
-pub use redact::Redacted;
+pub use redact::{Redacted, redacted_json};
 pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;

@@ -5,5 +5,5 @@ use greenroom::{Conductor, ConnectTo, Proxy};
 /// A proxy without handlers: every message passes on as it is, in both directions.
 #[must_use]
 pub fn pass_through() -> impl ConnectTo<Conductor> {
-    Proxy.builder().name("pass-through-proxy")
+    Proxy.builder().without_acp_version_guard().name("pass-through-proxy")
 }

@@ -9,6 +9,7 @@ use greenroom::{
     Agent, Client, ConnectTo, ConnectionOptions, ConnectionTo, HasPeer, Responder, Result, Role, UntypedMessage,
     on_receive_notification, on_receive_request,
 };
+use greenroom_conductor::trace::TraceEvent;
 use greenroom_conductor::{ConductorImpl, ProxiesAndAgent, RunningChain};
 use greenroom_testkit::chaos::{FaultKind, Flavour, Ledger, Monkey, Report};
 use greenroom_testkit::pass_through;
@@ -134,7 +135,8 @@ async fn run(way: Way, proxies: usize, seed: u64) -> Report {
     let to_agent = Arc::new(Ledger::new("client to agent"));
     let to_client = Arc::new(Ledger::new("agent to client"));
     let components = ProxiesAndAgent::new(agent(&to_agent, &to_client)).proxies((0..proxies).map(|_| pass_through()));
-    let chain = ConductorImpl::new_agent("chaos", components).options(options());
+    let (writer, recorded) = futures::channel::mpsc::unbounded();
+    let chain = ConductorImpl::new_agent("chaos", components).options(options()).trace_to(writer);
     let (tell, told) = oneshot::channel();
     let (link, chain) = reach(way, chain, tell).await;
     let (requests, notes) = (to_client.clone(), to_client.clone());
@@ -202,7 +204,25 @@ async fn run(way: Way, proxies: usize, seed: u64) -> Report {
         timeout(Duration::from_secs(5), chain.closed()).await.expect("the chain ends").expect("no error");
     }
     nothing_left(before).await;
+    let calls = recorded_calls(recorded).await;
+    let sent = to_agent.sent() + to_client.sent();
+    assert_eq!(calls, sent * (proxies as u64 + 1), "every message is recorded on every hop");
     report
+}
+
+/// The messages of both sides in a recording, which has to be complete.
+async fn recorded_calls(mut recorded: futures::channel::mpsc::UnboundedReceiver<TraceEvent>) -> u64 {
+    let mut calls = 0;
+    while let Some(event) = futures::StreamExt::next(&mut recorded).await {
+        let method = match event {
+            TraceEvent::Request(request) => request.method,
+            TraceEvent::Notification(note) => note.method,
+            TraceEvent::Lost(lost) => panic!("{lost:?}"),
+            _ => continue,
+        };
+        calls += u64::from(method == "_ask" || method == "_note");
+    }
+    calls
 }
 
 /// Waits until no task is left that was not there before.
@@ -238,10 +258,16 @@ fn campaign(way: Way, actors: &[&str]) {
 
 #[test]
 fn nothing_is_lost_in_a_chain_of_this_process() {
-    campaign(Way::InProcess, &["router", "reader", "component", "incoming", "dispatch", "outgoing", "pending"]);
+    campaign(
+        Way::InProcess,
+        &["router", "trace", "reader", "component", "incoming", "dispatch", "outgoing", "pending"],
+    );
 }
 
 #[test]
 fn nothing_is_lost_in_a_chain_behind_a_pipe() {
-    campaign(Way::Bytes, &["router", "reader", "writer", "component", "incoming", "dispatch", "outgoing", "pending"]);
+    campaign(
+        Way::Bytes,
+        &["router", "trace", "reader", "writer", "component", "incoming", "dispatch", "outgoing", "pending"],
+    );
 }

@@ -24,6 +24,7 @@ use super::traffic::TrafficStage;
 use crate::component::Components;
 use crate::component::sealed::Started;
 use crate::router::{ChainShape, Hop, ProxyDialect, Router};
+use crate::trace::{Record, Tap, TraceStage, TraceWriter};
 
 /// Starts the components for the first initialize.
 pub(crate) type Instantiate = Box<dyn FnOnce(Frame) -> BoxFuture<'static, Result<Started>> + Send>;
@@ -35,7 +36,20 @@ pub(crate) struct ChainSpec {
     pub(crate) dialects: Option<Vec<ProxyDialect>>,
     pub(crate) instantiate: Instantiate,
     pub(crate) options: ConnectionOptions,
+    pub(crate) trace: Option<TraceWriter>,
 }
+
+/// The place of the actor that writes the chain's recording.
+struct Recording {
+    mailbox: Mailbox<Record>,
+    seat: Seat<TraceStage>,
+}
+
+/// The children of a chain's supervisor, by number.
+const ROUTER: usize = 0;
+
+/// How long the end of a chain waits for its recording.
+const RECORDING_END: Duration = Duration::from_secs(2);
 
 /// A chain that runs.
 ///
@@ -124,6 +138,7 @@ pub(crate) async fn start(spec: ChainSpec, upstream: Link, supervisor: Option<Ac
     let kit = Kit {
         name: spec.name,
         router: Some(Router::new(&spec.shape)),
+        trace: spec.trace,
         opener: opener.clone(),
         instantiate: Some(spec.instantiate),
         end,
@@ -152,6 +167,7 @@ pub(crate) async fn start(spec: ChainSpec, upstream: Link, supervisor: Option<Ac
 struct Kit {
     name: String,
     router: Option<Router>,
+    trace: Option<TraceWriter>,
     opener: Opener,
     instantiate: Option<Instantiate>,
     end: watch::Sender<Option<Result<()>>>,
@@ -170,6 +186,7 @@ struct ChainSupervisor {
 struct ChainGuard {
     kit: Kit,
     children: Children,
+    recording: Option<Recording>,
     components: Arc<Mutex<Components>>,
     tasks: Vec<JoinHandle<()>>,
     result: Option<Result<()>>,
@@ -185,16 +202,27 @@ impl Actor for ChainSupervisor {
     async fn pre_start(&self, me: ActorRef<ChainMessage>, mut kit: Kit) -> std::result::Result<(), ActorProcessingErr> {
         let opener = &kit.opener;
         opener.node.started_as(me.get_cell());
-        let router = kit.router.take().ok_or("a chain supervisor starts once")?;
-        let stage = TrafficStage::new(router, me, opener.traffic.clone());
+        let mut router = kit.router.take().ok_or("a chain supervisor starts once")?;
+        let recording = kit.trace.take().map(|writer| {
+            router.listen();
+            let mailbox = Mailbox::new();
+            let node = opener.node.child("trace", "trace");
+            let seat = Seat::new(TraceStage::new(writer), mailbox.clone(), node, opener.live.clone());
+            Recording { mailbox, seat }
+        });
+        let tap = recording.as_ref().map(|recording| Tap::new(recording.mailbox.clone()));
+        let stage = TrafficStage::new(router, me, opener.traffic.clone(), tap);
         let node = opener.node.child("router", "router");
         let seat = Seat::new(stage, opener.traffic.clone(), node, opener.live.clone());
         let policy = opener.options.restart;
-        let children = Children::new(vec![Child::stage(seat, policy)]);
+        let mut children = vec![Child::stage(seat, policy)];
+        children.extend(recording.as_ref().map(|recording| Child::stage(recording.seat.clone(), policy)));
+        let children = Children::new(children);
         let live = opener.live.enter();
         *self.guard.lock().await = Some(ChainGuard {
             kit,
             children,
+            recording,
             components: Arc::default(),
             tasks: Vec::new(),
             result: None,
@@ -254,10 +282,11 @@ impl ChainGuard {
             Death::Restart(child, Duration::ZERO) => self.restart(child, me).await,
             Death::Restart(child, after) => self.later(after, me, ChainMessage::Restart(child)),
             Death::Ended(..) => {}
-            Death::GaveUp(_) => {
+            Death::GaveUp(ROUTER) => {
                 let error = Error::internal_error().data("the router of the chain died too often");
                 self.conclude(Err(error), me);
             }
+            Death::GaveUp(_) => self.give_recording_up(),
         }
     }
 
@@ -267,10 +296,34 @@ impl ChainGuard {
             Some(Death::Restart(child, after)) => {
                 self.later(after.max(Duration::from_millis(1)), me, ChainMessage::Restart(child));
             }
-            Some(Death::GaveUp(_)) => {
+            Some(Death::GaveUp(ROUTER)) => {
                 let error = Error::internal_error().data("the router of the chain could not be restarted");
                 self.conclude(Err(error), me);
             }
+            Some(Death::GaveUp(_)) => self.give_recording_up(),
+        }
+    }
+
+    /// The chain goes on without its recording.
+    fn give_recording_up(&mut self) {
+        if let Some(recording) = self.recording.take() {
+            let missing = recording.mailbox.close().len();
+            tracing::error!(missing, "the trace's actor died too often: nothing more is recorded");
+        }
+    }
+
+    /// Lets the recording be written to its end, while nothing else of the chain is left.
+    fn finish_recording(&mut self) {
+        let Some(Recording { mailbox, seat }) = self.recording.take() else { return };
+        mailbox.send_last(Record::End);
+        let live = self.kit.opener.live.enter();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if tokio::time::timeout(RECORDING_END, seat.wind_up()).await.is_err() {
+                    tracing::warn!("the end of the trace could not be written in time");
+                }
+                drop(live);
+            });
         }
     }
 
@@ -330,6 +383,7 @@ impl Drop for ChainGuard {
         }
         drop(self.kit.opener.traffic.close());
         self.children.kill_all();
+        self.finish_recording();
         // `ractor` kills the connections below; their places tell who they are.
         for node in self.kit.opener.node.children() {
             node.kill();

@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 use super::end::Ending;
 use super::message::{ChainMessage, Opened, Traffic};
-use crate::router::{Action, Hop, Router};
+use crate::router::{Action, Hop, Party, Router, dropped};
+use crate::trace::Tap;
 
 /// The stage of the router.
 pub(super) struct TrafficStage {
@@ -46,6 +47,8 @@ pub(super) struct TrafficStage {
     reopening: Vec<(usize, Error)>,
     /// The components could not be started; those that ran for a moment count no more.
     abandoned: bool,
+    /// Where what passes is recorded.
+    tap: Option<Tap>,
 }
 
 /// Which components are closed when. What is still on its way passes the components that have not
@@ -72,7 +75,12 @@ enum Standing {
 }
 
 impl TrafficStage {
-    pub(super) fn new(router: Router, chain: ActorRef<ChainMessage>, mailbox: Mailbox<Traffic>) -> Self {
+    pub(super) fn new(
+        router: Router,
+        chain: ActorRef<ChainMessage>,
+        mailbox: Mailbox<Traffic>,
+        tap: Option<Tap>,
+    ) -> Self {
         Self {
             router,
             upstream: None,
@@ -92,6 +100,7 @@ impl TrafficStage {
             early: Vec::new(),
             reopening: Vec::new(),
             abandoned: false,
+            tap,
         }
     }
 
@@ -99,6 +108,7 @@ impl TrafficStage {
     /// repeats it.
     fn route(&mut self, from: Hop, frame: &Frame) {
         self.actions.clear();
+        drop(self.router.passages());
         self.routed += 1;
         if frame.kind() == FrameKind::Malformed && !self.refusals.allow(self.started.elapsed()) {
             tracing::debug!("too many malformed messages: not answered");
@@ -148,7 +158,10 @@ impl TrafficStage {
             }
         }
         match item {
-            Traffic::Inbound(_, _, Inbound::Frame(_, permit)) => self.act(permit),
+            Traffic::Inbound(from, _, Inbound::Frame(frame, permit)) => {
+                self.record_noise(from, &frame);
+                self.act(permit);
+            }
             Traffic::Inbound(from, _, Inbound::Eof(end)) => self.end_of_input(from, &end),
             Traffic::Upstream(connection) => {
                 self.upstream = Some(connection);
@@ -180,6 +193,9 @@ impl TrafficStage {
     /// it caused: it is given back when that is written.
     fn act(&mut self, permit: Option<Permit>) {
         let mut permit = permit;
+        if let Some(tap) = &mut self.tap {
+            self.router.passages().for_each(|passage| tap.passed(passage));
+        }
         for action in std::mem::take(&mut self.actions) {
             match action {
                 Action::Send { to, message } => {
@@ -194,6 +210,21 @@ impl TrafficStage {
                 }
                 Action::Drop { reason } => tracing::debug!(reason, "a message was dropped"),
             }
+        }
+    }
+
+    /// Noise is shown by its length only, and as often as it would be answered if it were JSON.
+    fn record_noise(&mut self, from: Hop, frame: &Frame) {
+        let Some(tap) = &mut self.tap else { return };
+        let is_noise =
+            |action: &Action| matches!(action, Action::Drop { reason: dropped::NOISE | dropped::MALFORMED_RESPONSE });
+        if self.actions.iter().any(is_noise) && self.refusals.allow(self.started.elapsed()) {
+            let from = match from {
+                Hop::Client => Party::Client,
+                Hop::Component(index) if self.router.is_agent(index) => Party::Agent,
+                Hop::Component(index) => Party::Proxy(index),
+            };
+            tap.noise(from, frame.text().len());
         }
     }
 

@@ -1,19 +1,34 @@
 //! The command line of the `greenroom` program.
 
-mod agent;
+mod chain;
+mod global;
 mod log;
 mod prompt;
 mod report;
+mod shell;
+mod trace;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use greenroom::{AcpAgent, Error};
 
+/// What `--help` says about the end.
+const AFTER_HELP: &str = "\
+Exit status:
+  0  all went well: the chain was ended by its client, the prompt was answered
+  1  something failed: a component died or could not be started, a file could not be written
+     (stderr says what, where it was looked for, and the last words of the component)
+  2  the arguments are wrong; nothing was started
+
+RUST_LOG chooses what is logged where --log does not; warnings by default.";
+
 /// Supervised actor trees for the Agent Client Protocol.
 #[derive(Debug, Parser)]
-#[command(name = "greenroom", version, about)]
+#[command(name = "greenroom", version, about, after_help = AFTER_HELP)]
 struct Arguments {
+    #[command(flatten)]
+    global: global::Global,
     #[command(subcommand)]
     command: Command,
 }
@@ -21,27 +36,42 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a chain of proxies in front of an agent, and be that agent on stdin and stdout.
-    Agent(agent::AgentArguments),
+    Agent(chain::AgentArguments),
+    /// Run a chain of proxies as one proxy of a larger chain, on stdin and stdout.
+    Proxy(chain::ProxyArguments),
     /// Send one prompt to an agent and print the answer as it comes.
     Prompt(prompt::PromptArguments),
+    /// Look at recordings.
+    Trace(trace::TraceArguments),
+    /// Print the completions for a shell.
+    Completions(shell::CompletionArguments),
+    /// Print the manual page.
+    Man,
 }
 
 /// Runs the program with the arguments of this process.
 ///
 /// Exit status: 0 when all went well, 1 when something failed (said on stderr), 2 when the
-/// arguments are wrong.
+/// arguments are wrong, as `--help` says.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log::init();
+    if let Err(error) = log::init(&arguments.global) {
+        return report::failure("debug log", &Error::into_internal_error(error));
+    }
     // One thread: a round trip over pipes then needs no wake-up of another thread.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report::failure("start", &Error::into_internal_error(error)),
     };
+    let global = arguments.global;
     let status = match arguments.command {
-        Command::Agent(arguments) => runtime.block_on(agent::run(arguments)),
-        Command::Prompt(arguments) => runtime.block_on(prompt::run(arguments)),
+        Command::Agent(arguments) => runtime.block_on(chain::agent(arguments, &global)),
+        Command::Proxy(arguments) => runtime.block_on(chain::proxy(arguments, &global)),
+        Command::Prompt(arguments) => runtime.block_on(prompt::run(arguments, &global)),
+        Command::Trace(arguments) => runtime.block_on(trace::run(arguments)),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Man => shell::manual(),
     };
     // Nothing of ours is left to wait for; a blocked read of a terminal must not keep us.
     runtime.shutdown_background();

@@ -15,9 +15,10 @@ use greenroom::{
     Agent, Client, ConnectionTo, DynConnectTo, Error, Responder, Result, on_receive_notification, on_receive_request,
 };
 
+use super::global::Global;
 use super::{programs, report};
 use crate::embedded::{arrow_proxy, echo_agent};
-use crate::{CommandLineComponents, ConductorImpl, ProxiesAndAgent};
+use crate::{CommandLineComponents, ConductorImpl, InstantiateProxiesAndAgent, ProxiesAndAgent};
 
 /// Arguments of `greenroom prompt`.
 #[derive(Args, Debug)]
@@ -44,8 +45,8 @@ struct Failed {
     error: Error,
 }
 
-pub(super) async fn run(arguments: PromptArguments) -> ExitCode {
-    let agent = match agent(&arguments) {
+pub(super) async fn run(arguments: PromptArguments, global: &Global) -> ExitCode {
+    let agent = match agent(&arguments, global) {
         Ok(agent) => agent,
         Err(error) => {
             report::failure("arguments", &error);
@@ -96,18 +97,30 @@ pub(super) async fn run(arguments: PromptArguments) -> ExitCode {
     }
 }
 
-/// The agent that was asked for.
-fn agent(arguments: &PromptArguments) -> Result<DynConnectTo<Client>> {
+/// The agent that was asked for. To be recorded it has to stand in a chain.
+fn agent(arguments: &PromptArguments, global: &Global) -> Result<DynConnectTo<Client>> {
     if let Some(command) = &arguments.agent {
-        let agent = programs(std::slice::from_ref(command))?.pop();
-        return Ok(DynConnectTo::new(agent.ok_or_else(Error::invalid_params)?));
+        let mut agent = programs(std::slice::from_ref(command))?;
+        return match agent.pop() {
+            Some(agent) if !global.records() => Ok(DynConnectTo::new(agent)),
+            Some(agent) => conductor("chain", CommandLineComponents(vec![agent]), global),
+            None => Err(Error::invalid_params()),
+        };
     }
     if !arguments.chain.is_empty() {
-        let components = CommandLineComponents(programs(&arguments.chain)?);
-        return Ok(DynConnectTo::new(ConductorImpl::new_agent("chain", components)));
+        return conductor("chain", CommandLineComponents(programs(&arguments.chain)?), global);
     }
-    let chain = ProxiesAndAgent::new(echo_agent()).proxy(arrow_proxy());
-    Ok(DynConnectTo::new(ConductorImpl::new_agent("embedded", chain)))
+    conductor("embedded", ProxiesAndAgent::new(echo_agent()).proxy(arrow_proxy()), global)
+}
+
+fn conductor(
+    name: &str,
+    components: impl InstantiateProxiesAndAgent + 'static,
+    global: &Global,
+) -> Result<DynConnectTo<Client>> {
+    let conductor = ConductorImpl::new_agent(global.name.as_deref().unwrap_or(name), components);
+    let recorded = global.record(conductor).map_err(Error::into_internal_error)?;
+    Ok(DynConnectTo::new(recorded.conductor))
 }
 
 /// The whole conversation.

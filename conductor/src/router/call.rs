@@ -68,6 +68,11 @@ impl Call {
         }
     }
 
+    /// The logical method as JSON text with quotes, sharing the frame's memory.
+    pub(super) fn method(&self, frame: &Frame) -> Bytes {
+        frame.share(self.method)
+    }
+
     /// The params, sharing the frame's memory; empty when there are none.
     pub(super) fn params(&self, frame: &Frame) -> Bytes {
         frame.share(self.params)

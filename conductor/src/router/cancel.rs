@@ -5,9 +5,12 @@ use greenroom_protocol::{Dialect, Error, Outbound, RawId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::passage::Passage;
 use super::path::Form;
 use super::table::{Entry, Stage};
 use super::{Action, Hop, Router, dropped};
+
+const METHOD: &[u8] = br#""$/cancel_request""#;
 
 #[derive(Deserialize)]
 struct Cancel<'a> {
@@ -17,9 +20,9 @@ struct Cancel<'a> {
 
 impl Router {
     /// A cancellation from this hop, plain or wrapped.
-    pub(super) fn cancel(&mut self, from: usize, params: &[u8], out: &mut Vec<Action>) {
+    pub(super) fn cancel(&mut self, from: usize, params: &Bytes, out: &mut Vec<Action>) {
         // Serde would read an array as a struct, by position.
-        let object = params.starts_with(b"{").then_some(params);
+        let object = params.starts_with(b"{").then_some(&params[..]);
         let found = object
             .and_then(|params| serde_json::from_slice::<Cancel<'_>>(params).ok())
             .and_then(|cancel| RawId::from_json(cancel.id.get().as_bytes()))
@@ -28,6 +31,17 @@ impl Router {
             return out.push(Action::Drop { reason: dropped::STALE_CANCEL });
         };
         let link = &mut self.links.links[to];
+        if let Some(entry) = link.sent.get(&id)
+            && entry.stage != Stage::Cancelled
+        {
+            self.passages.note(|| Passage::Call {
+                from: self.path.requester(from, to, entry.form),
+                to: self.path.party(to, entry.form),
+                id: None,
+                method: Bytes::from_static(METHOD),
+                params: params.clone(),
+            });
+        }
         let dialect = link.dialect();
         let Some(entry) = link.sent.get_mut(&id) else { return };
         match entry.stage {
@@ -44,7 +58,6 @@ impl Router {
 
 /// The cancellation for a request that went to this hop under this id.
 pub(super) fn cancellation(to: usize, id: u64, entry: &Entry, dialect: Dialect) -> Action {
-    const METHOD: &[u8] = br#""$/cancel_request""#;
     let params = Bytes::from(format!(r#"{{"requestId":{id}}}"#));
     let message = if entry.form == Form::Wrapped && dialect == Dialect::Legacy {
         Outbound::wrapped(dialect, None, METHOD, params)

@@ -46,6 +46,7 @@ impl Router {
     fn fail_closed(&mut self, at: usize, id: u64, cause: &Error, out: &mut Vec<Action>) {
         if let Some(entry) = self.links.settle(at, id) {
             let error = fault::closed(entry.name.as_str(), cause);
+            self.passages.answered(self.path, at, &entry, true, || fault::text(&error));
             self.reply(entry.origin, entry.slot, fault::answer(&entry.id, &error), out);
         }
     }

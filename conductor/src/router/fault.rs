@@ -5,8 +5,13 @@ use greenroom_protocol::{Error, INCOMING_TRANSPORT_CLOSED_REASON, Origin, Outbou
 
 /// An error response.
 pub(super) fn answer(id: &RawId, error: &Error) -> Outbound {
+    Outbound::error(id, text(error))
+}
+
+/// An error as JSON text.
+pub(super) fn text(error: &Error) -> Bytes {
     let text: Box<str> = error.to_wire().into();
-    Outbound::error(id, Bytes::from(text.into_string()))
+    Bytes::from(text.into_string())
 }
 
 /// An error response to something whose id is unknown.

@@ -7,6 +7,7 @@ use greenroom_protocol::{Error, Frame, FrameKind, Outbound};
 
 use super::batch::Slot;
 use super::call::{Call, Word, wire_id};
+use super::passage::Passage;
 use super::path::{CLIENT, Form};
 use super::table::{Asked, Held, Link};
 use super::{Action, Hop, Instantiated, Mode, Phase, Router, dropped, fault, version};
@@ -100,7 +101,11 @@ impl Router {
             && let Word::ProxyInitialize(_) = call.word
             && self.is_echo(from, frame)
         {
-            return self.refuse(from, frame, slot, &Error::method_not_found(), out);
+            // No message of the chain's: it is not shown.
+            if let Some(id) = frame.raw_id() {
+                self.reply(from, slot, fault::answer(&id, &Error::method_not_found()), out);
+            }
+            return;
         }
         let misplaced = match (call.word, call.form, from) {
             _ if frame.kind() != FrameKind::Request => Some("initialize is a request"),
@@ -144,6 +149,13 @@ impl Router {
             return self.refuse(from, frame, slot, &error, out);
         }
         let Some(id) = frame.raw_id() else { return };
+        self.passages.note(|| Passage::Call {
+            from: self.path.party(from, call.form),
+            to: self.path.party(to, form),
+            id: Some(id.clone()),
+            method: Bytes::from_static(QUOTED_INITIALIZE),
+            params: params.clone(),
+        });
         let to_agent = self.path.is_agent(to);
         let asked = Asked { origin: from, slot, id, name: INITIALIZE };
         let id = self.links.register(to, asked, form, to_agent.then_some(version));

@@ -62,6 +62,7 @@ impl Router {
             }
         }
         if let Some(entry) = self.links.settle(at, id) {
+            self.note_answer(at, &entry, frame);
             self.reply(entry.origin, entry.slot, Outbound::with_id(frame, &entry.id), out);
         }
         self.release(at, out);
@@ -115,6 +116,7 @@ impl Router {
     /// Answers a request of the table with an error.
     pub(super) fn fail(&mut self, at: usize, id: u64, error: &Error, out: &mut Vec<Action>) {
         if let Some(entry) = self.links.settle(at, id) {
+            self.passages.answered(self.path, at, &entry, true, || fault::text(error));
             self.reply(entry.origin, entry.slot, fault::answer(&entry.id, error), out);
         }
     }

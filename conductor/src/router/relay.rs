@@ -4,6 +4,7 @@ use greenroom_protocol::{Error, Frame, FrameKind};
 
 use super::batch::Slot;
 use super::call::{Call, Word};
+use super::passage::Passage;
 use super::path::CLIENT;
 use super::table::{Asked, Held};
 use super::{Action, Hop, Phase, Router, dropped, fault};
@@ -29,7 +30,9 @@ impl Router {
         };
         match call.word {
             Word::Other => self.relay(from, frame, call, slot, out),
-            Word::Cancel if frame.kind() == FrameKind::Notification => self.cancel(from, &call.params(frame), out),
+            Word::Cancel if frame.kind() == FrameKind::Notification => {
+                self.cancel(from, &call.params(frame), out);
+            }
             Word::Cancel => {
                 self.refuse(from, frame, slot, &fault::misplaced("a cancellation is a notification"), out);
             }
@@ -58,6 +61,13 @@ impl Router {
             }
             None => None,
         };
+        self.passages.note(|| Passage::Call {
+            from: self.path.party(from, call.form),
+            to: self.path.party(to, form),
+            id: frame.raw_id(),
+            method: call.method(frame),
+            params: call.params(frame),
+        });
         let link = &mut self.links.links[to];
         if link.probe.is_some() {
             link.held.push_back(Held::Call { frame: frame.clone(), call, form, id });
@@ -109,7 +119,10 @@ impl Router {
         out: &mut Vec<Action>,
     ) {
         match frame.raw_id() {
-            Some(id) => self.reply(from, slot, fault::answer(&id, error), out),
+            Some(id) => {
+                self.passages.refused(self.path, from, frame, &id, || fault::text(error));
+                self.reply(from, slot, fault::answer(&id, error), out);
+            }
             None => out.push(Action::Drop { reason }),
         }
     }

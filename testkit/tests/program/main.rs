@@ -2,6 +2,7 @@
 
 mod agent;
 mod memory;
+mod options;
 mod privacy;
 mod processes;
 mod prompt;

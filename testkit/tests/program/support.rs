@@ -89,7 +89,7 @@ impl Conversation {
         Self::run(Command::new(GREENROOM).env("RUST_LOG", level).args(["agent", proxy, agent]))
     }
 
-    fn run(command: &mut Command) -> Self {
+    pub(crate) fn run(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -178,6 +178,9 @@ impl TrafficStage {
                 }
             }
             Next::Conclude => {
+                if let Some(tap) = &mut self.tap {
+                    tap.end();
+                }
                 let result = self.failure.take().map_or(Ok(()), Err);
                 self.tell(ChainMessage::Conclude(result));
             }
