@@ -10,6 +10,7 @@ mod frame;
 mod id;
 pub mod limits;
 mod malformed;
+mod member;
 mod message;
 pub mod method;
 mod outbound;

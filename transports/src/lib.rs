@@ -11,6 +11,8 @@
 
 mod byte_streams;
 mod connect;
+#[cfg(any(feature = "client", feature = "server"))]
+mod http;
 mod lines;
 #[cfg(feature = "process")]
 mod process;

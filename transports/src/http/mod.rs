@@ -1,0 +1,6 @@
+//! ACP over HTTP: requests by POST and answers over SSE, or both over one WebSocket.
+//!
+//! One endpoint, `/acp` by default. `headers` and `scope` are what both sides have to agree on.
+
+mod headers;
+mod scope;
