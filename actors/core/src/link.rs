@@ -12,7 +12,7 @@ use greenroom_protocol::{Batches, BoxFuture, Channel, ConnectionDriver, Error, l
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::port::Port;
+use crate::port::{FrameReceiver, FrameSender, Port, split};
 
 /// A readable end of a byte stream.
 pub type ByteReader = Box<dyn AsyncRead + Send + Unpin>;
@@ -128,6 +128,16 @@ impl Link {
     /// runs once, inside the runtime; its error ends the connection.
     pub fn opening(open: impl Future<Output = Result<Link, Error>> + Send + 'static) -> Self {
         Self::new(Ends::Opening(Box::pin(open)))
+    }
+
+    /// A link for a transport that moves whole frames, such as HTTP: what the connection sends comes
+    /// out of the receiver, and the sender brings frames to it. Give the link the
+    /// [driver](Self::with_driver) that holds both ends.
+    #[must_use]
+    pub fn frames() -> (Self, FrameReceiver, FrameSender) {
+        let (ours, theirs) = Port::pair();
+        let (receiver, sender) = split(theirs);
+        (Self::port(ours), receiver, sender)
     }
 
     /// Adds the future that drives the link; it runs as an actor of the connection's tree.
