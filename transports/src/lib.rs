@@ -4,6 +4,7 @@
 //! - [`Stdio`] (feature `stdio`): the stdin and stdout of this process.
 //! - [`AcpAgent`] (feature `process`): an agent that runs as a child process.
 //! - [`Socket`] (feature `socket`): Unix and TCP sockets.
+//! - [`HttpClient`] (feature `client`): an agent behind HTTP with server-sent events, or a WebSocket.
 //!
 //! On the wire, every message is one line of JSON that ends with a line feed. The actors that
 //! read and write those lines live below this crate; here are only the adapters, which own file
@@ -26,6 +27,8 @@ mod unix_socket;
 pub use byte_streams::ByteStreams;
 pub use connect::AcpAgentCounterpartRole;
 pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, LineTap, Link};
+#[cfg(feature = "client")]
+pub use http::client::{HttpClient, HttpClientBuilder, HttpClientError, HttpClientOptions};
 pub use lines::Lines;
 #[cfg(feature = "process")]
 pub use process::{AcpAgent, AcpAgentConfig, AgentProcess, Ladder, Rung};

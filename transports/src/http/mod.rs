@@ -2,5 +2,7 @@
 //!
 //! One endpoint, `/acp` by default. `headers` and `scope` are what both sides have to agree on.
 
+#[cfg(feature = "client")]
+pub(crate) mod client;
 mod headers;
 mod scope;
