@@ -57,7 +57,8 @@ async fn messages_travel_one_a_text_frame_without_headers_or_order_of_sessions()
 
 #[tokio::test]
 async fn nothing_is_sent_before_the_handshake_is_checked() {
-    let rows: [(&str, fn(String) -> String); 7] = [
+    type Change = fn(String) -> String;
+    let rows: [(&str, Change); 7] = [
         ("101", |answer| answer.replace("101 Switching Protocols", "200 OK")),
         ("Upgrade: websocket", |answer| answer.replace("upgrade: websocket", "upgrade: h2c")),
         ("Connection: upgrade", |answer| answer.replace("connection: Upgrade", "connection: keep-alive")),
