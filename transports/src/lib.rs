@@ -26,6 +26,11 @@ mod unix_socket;
 pub use byte_streams::ByteStreams;
 pub use connect::AcpAgentCounterpartRole;
 pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, LineTap, Link};
+#[cfg(feature = "server")]
+pub use http::{
+    AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
+    ServerLimits, ServerOptions,
+};
 pub use lines::Lines;
 #[cfg(feature = "process")]
 pub use process::{AcpAgent, AcpAgentConfig, AgentProcess, Ladder, Rung};

@@ -4,3 +4,11 @@
 
 mod headers;
 mod scope;
+#[cfg(feature = "server")]
+mod server;
+
+#[cfg(feature = "server")]
+pub use server::{
+    AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
+    ServerLimits, ServerOptions,
+};
