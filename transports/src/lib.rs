@@ -29,6 +29,11 @@ pub use connect::AcpAgentCounterpartRole;
 pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, LineTap, Link};
 #[cfg(feature = "client")]
 pub use http::client::{HttpClient, HttpClientBuilder, HttpClientError, HttpClientOptions};
+#[cfg(feature = "server")]
+pub use http::{
+    AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
+    ServerLimits, ServerOptions,
+};
 pub use lines::Lines;
 #[cfg(feature = "process")]
 pub use process::{AcpAgent, AcpAgentConfig, AgentProcess, Ladder, Rung};

@@ -12,7 +12,8 @@ use greenroom_protocol::{Batches, BoxFuture, Channel, ConnectionDriver, Error, l
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::port::{FrameReceiver, FrameSender, Port, split};
+use crate::port::{FrameReceiver, FrameSender, Inbound, Port, split};
+use crate::runtime::Mailbox;
 
 /// A readable end of a byte stream.
 pub type ByteReader = Box<dyn AsyncRead + Send + Unpin>;
@@ -138,6 +139,17 @@ impl Link {
         let (ours, theirs) = Port::pair();
         let (receiver, sender) = split(theirs);
         (Self::port(ours), receiver, sender)
+    }
+
+    /// As [`frames`](Self::frames), for a transport whose own actors read and write the mailboxes
+    /// of the other tree: first what comes out of the connection, then what goes into it.
+    ///
+    /// Whoever reads the first closes it at its end, and ends the second with an
+    /// [`Inbound::Eof`](crate::Inbound) as its last item.
+    #[must_use]
+    pub fn mailboxes() -> (Self, Mailbox<Inbound>, Mailbox<Inbound>) {
+        let (ours, theirs) = Port::pair();
+        (Self::port(ours), theirs.incoming, theirs.outgoing)
     }
 
     /// Adds the future that drives the link; it runs as an actor of the connection's tree.

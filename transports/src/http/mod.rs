@@ -6,3 +6,11 @@
 pub(crate) mod client;
 mod headers;
 mod scope;
+#[cfg(feature = "server")]
+mod server;
+
+#[cfg(feature = "server")]
+pub use server::{
+    AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
+    ServerLimits, ServerOptions,
+};
