@@ -13,12 +13,26 @@ use crate::server::Server;
 async fn a_message_that_the_server_refuses_ends_the_connection() {
     let mut server = Server::start().await;
     let (local, _events) = Local::connected(&mut server).await;
-    local.send(call(1, "_x", json!({})));
-    server.expect("POST").await.answer(400, &[], "why").await;
-    let error = local.outcome().await.unwrap_err();
-    assert_eq!(error.data.as_ref().unwrap()["status"], 400);
-    assert!(reason(&error).contains("posting a message failed"), "{error}");
-    assert_eq!(server.expect("DELETE").await.header("acp-connection-id"), Some("c-1"));
+    local.abandon().await;
+    server.expect("DELETE").await.accepted().await;
+    for (status, named) in [
+        (400, "it refuses the message"),
+        (401, "check the credentials"),
+        (404, "has forgotten the connection; check the URL, or connect again"),
+        (413, "too long"),
+        (500, "the agent or the server failed"),
+        (503, "it is busy"),
+    ] {
+        let (local, _events) = Local::connected(&mut server).await;
+        local.send(call(1, "_x", json!({})));
+        server.expect("POST").await.answer(status, &[], "why").await;
+        let error = local.outcome().await.unwrap_err();
+        assert_eq!(error.data.as_ref().unwrap()["status"], status);
+        assert!(reason(&error).contains("posting a message failed") && reason(&error).contains(named), "{error}");
+        let delete = server.expect("DELETE").await;
+        assert_eq!(delete.header("acp-connection-id"), Some("c-1"));
+        delete.accepted().await;
+    }
 }
 
 #[tokio::test]

@@ -61,6 +61,15 @@ async fn malformed_answers_of_a_relay_travel_with_the_answers() {
 }
 
 #[tokio::test]
+async fn what_is_no_text_is_not_posted_and_harms_nothing() {
+    let mut server = Server::start().await;
+    let (local, _events) = Local::connected(&mut server).await;
+    local.send_text("a greeting, no JSON");
+    local.send(call(1, "_x", json!({})));
+    assert_eq!(server.expect("POST").await.call(), "_x");
+}
+
+#[tokio::test]
 async fn while_a_stream_opens_only_answers_are_posted() {
     let mut server = Server::start().await;
     let (mut local, mut events) = Local::connected(&mut server).await;

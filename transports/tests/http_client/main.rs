@@ -8,6 +8,8 @@ mod initialize;
 mod lanes;
 mod limits;
 mod local;
+#[cfg(feature = "server")]
+mod pair;
 mod server;
 mod sessions;
 mod tls;

@@ -39,6 +39,9 @@ pub use self::options::HttpClientOptions;
 /// ends a stream, or closes the WebSocket. It is never opened again by itself: what the server sent
 /// in between would be lost. An `initialize` that is answered with an error may be repeated.
 ///
+/// Events are read as the standard says, but strictly: a stream with an unknown field ends the
+/// connection. HTTP/2 is spoken where the program turns on the feature `http2` of `reqwest`.
+///
 /// When the connection ends in order, everything accepted is posted and the server is told. When it
 /// is dropped, the server is told if that is still possible.
 #[derive(Clone)]

@@ -123,7 +123,7 @@ impl Lanes {
                 let session = answered_sessions(&frame, |id| self.asked_by(id));
                 self.responses.push_back(Message { frame, session, permit });
             }
-            Ok(Route::Nowhere) => tracing::debug!("what is no JSON was not posted"),
+            Ok(Route::Nowhere) => tracing::warn!(bytes = frame.text().len(), "what is no JSON text was not posted"),
             Err(refused) => self.refuse(&frame, refused),
         }
     }
@@ -314,7 +314,10 @@ impl Lanes {
                 self.decided.push_back(Step::Leave(session));
             }
             // Its own stream may still bring something: its end is its last word.
-            Outcome::Ends(session) => self.over.push(session),
+            Outcome::Ends(session) if self.has_stream(&session) && !self.over.contains(&session) => {
+                self.over.push(session);
+            }
+            Outcome::Ends(_) => {}
         }
     }
 

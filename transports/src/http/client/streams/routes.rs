@@ -54,6 +54,8 @@ pub(super) fn route(frame: &Frame) -> Result<Route, Refused> {
         FrameKind::Batch if frame.entries().iter().all(is_response) => Ok(Route::Responses),
         FrameKind::Batch => batch(frame),
         FrameKind::Noise => Ok(Route::Nowhere),
+        // A server refuses such a body, and with it the connection.
+        FrameKind::Malformed if std::str::from_utf8(frame.text()).is_err() => Ok(Route::Nowhere),
         FrameKind::Result | FrameKind::Error | FrameKind::Malformed if is_response(frame) => Ok(Route::Responses),
         // A relay passes on what its other side makes of it.
         FrameKind::Result | FrameKind::Error | FrameKind::Malformed => {

@@ -83,9 +83,10 @@ async fn write(sink: &mut SplitSink<Socket, Message>, receiver: &mut FrameReceiv
             match item {
                 Inbound::Frame(frame, permit) => {
                     permits.extend(permit);
-                    // A frame is JSON, so this never fails; one that is not has no place here.
-                    if let Ok(text) = Utf8Bytes::try_from(frame.text().clone()) {
-                        sink.feed(Message::Text(text)).await?;
+                    match Utf8Bytes::try_from(frame.text().clone()) {
+                        Ok(text) => sink.feed(Message::Text(text)).await?,
+                        // Only something malformed that a relay passes on; a server would close.
+                        Err(_) => tracing::warn!(bytes = frame.text().len(), "what is no JSON text was not sent"),
                     }
                 }
                 Inbound::Eof(_) => {
