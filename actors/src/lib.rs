@@ -21,6 +21,22 @@ pub use greenroom_transports::Stdio;
 pub use greenroom_transports::{AcpAgent, AcpAgentConfig};
 pub use greenroom_transports::{ByteStreams, Lines};
 
+/// ACP over HTTP with SSE, and over WebSocket.
+///
+/// - Feature `http-client`: [`HttpClient`](http::HttpClient).
+/// - Feature `http-server`: [`AcpHttpServer`](http::AcpHttpServer), and with `http-axum` its
+///   `into_router`.
+#[cfg(any(feature = "http-client", feature = "http-server"))]
+pub mod http {
+    #[cfg(feature = "http-server")]
+    pub use greenroom_transports::{
+        AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
+        ServerLimits, ServerOptions,
+    };
+    #[cfg(feature = "http-client")]
+    pub use greenroom_transports::{HttpClient, HttpClientBuilder, HttpClientError, HttpClientOptions};
+}
+
 /// Compiles the programs of the README.
 #[cfg(all(doctest, feature = "process", feature = "stdio"))]
 #[doc = include_str!("../../README.md")]

@@ -14,6 +14,7 @@ mod id;
 mod inspect;
 pub mod limits;
 mod malformed;
+mod member;
 mod message;
 pub mod method;
 pub mod negotiate;

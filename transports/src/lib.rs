@@ -4,6 +4,7 @@
 //! - [`Stdio`] (feature `stdio`): the stdin and stdout of this process.
 //! - [`AcpAgent`] (feature `process`): an agent that runs as a child process.
 //! - [`Socket`] (feature `socket`): Unix and TCP sockets.
+//! - [`HttpClient`] (feature `client`): an agent behind HTTP with server-sent events, or a WebSocket.
 //!
 //! On the wire, every message is one line of JSON that ends with a line feed; nothing else is on
 //! the stream. The actors that
@@ -12,6 +13,8 @@
 
 mod byte_streams;
 mod connect;
+#[cfg(any(feature = "client", feature = "server"))]
+mod http;
 mod lines;
 #[cfg(feature = "process")]
 mod process;
@@ -25,6 +28,13 @@ mod unix_socket;
 pub use byte_streams::ByteStreams;
 pub use connect::AcpAgentCounterpartRole;
 pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, LineTap, Link};
+#[cfg(feature = "client")]
+pub use http::client::{HttpClient, HttpClientBuilder, HttpClientError, HttpClientOptions};
+#[cfg(feature = "server")]
+pub use http::{
+    AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
+    ServerLimits, ServerOptions,
+};
 pub use lines::Lines;
 #[cfg(feature = "process")]
 pub use process::{AcpAgent, AcpAgentConfig, AgentProcess, Ladder, Rung};

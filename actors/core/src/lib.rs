@@ -56,7 +56,7 @@ pub use exit::program_name;
 pub use handlers::{DynamicHandlerGuard, HandleDispatchFrom, Handlers, NullHandler};
 pub use link::LineDirection;
 pub use options::{ConnectionOptions, ResponderDropPolicy};
-pub use port::{EndOfInput, Inbound};
+pub use port::{EndOfInput, FrameReceiver, FrameSender, Inbound};
 pub use request::{PreparedRequest, RequestCancellation, RequestCancellationHandle, SentRequest};
 pub use responder::{Responder, ResponseRouter};
 pub use role::acp::{Agent, Client, Conductor, Proxy};

@@ -12,7 +12,8 @@ use greenroom_protocol::{Batches, BoxFuture, Channel, ConnectionDriver, Error, l
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::port::Port;
+use crate::port::{FrameReceiver, FrameSender, Inbound, Port, split};
+use crate::runtime::Mailbox;
 
 /// A readable end of a byte stream. Reads must be cancel-safe, as those of tokio are: the reader's
 /// actor may die in the middle of one.
@@ -133,6 +134,27 @@ impl Link {
     /// runs once, inside the runtime; its error ends the connection.
     pub fn opening(open: impl Future<Output = Result<Link, Error>> + Send + 'static) -> Self {
         Self::new(Ends::Opening(Box::pin(open)))
+    }
+
+    /// A link for a transport that moves whole frames, such as HTTP: what the connection sends comes
+    /// out of the receiver, and the sender brings frames to it. Give the link the
+    /// [driver](Self::with_driver) that holds both ends.
+    #[must_use]
+    pub fn frames() -> (Self, FrameReceiver, FrameSender) {
+        let (ours, theirs) = Port::pair();
+        let (receiver, sender) = split(theirs);
+        (Self::port(ours), receiver, sender)
+    }
+
+    /// As [`frames`](Self::frames), for a transport whose own actors read and write the mailboxes
+    /// of the other tree: first what comes out of the connection, then what goes into it.
+    ///
+    /// Whoever reads the first closes it at its end, and ends the second with an
+    /// [`Inbound::Eof`](crate::Inbound) as its last item.
+    #[must_use]
+    pub fn mailboxes() -> (Self, Mailbox<Inbound>, Mailbox<Inbound>) {
+        let (ours, theirs) = Port::pair();
+        (Self::port(ours), theirs.incoming, theirs.outgoing)
     }
 
     /// Adds the future that drives the link; it runs as an actor of the connection's tree.

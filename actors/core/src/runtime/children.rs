@@ -50,7 +50,8 @@ pub enum Death {
 
 /// The children of one supervisor.
 pub struct Children {
-    children: Vec<Child>,
+    /// A place is free after its child was removed.
+    children: Vec<Option<Child>>,
     since: Instant,
 }
 
@@ -79,7 +80,7 @@ impl Children {
     /// These children, none started yet.
     #[must_use]
     pub fn new(children: Vec<Child>) -> Self {
-        Self { children, since: Instant::now() }
+        Self { children: children.into_iter().map(Some).collect(), since: Instant::now() }
     }
 
     /// Starts every child below `supervisor`.
@@ -87,7 +88,7 @@ impl Children {
     /// # Errors
     /// The first child that does not start.
     pub async fn start_all(&mut self, supervisor: &ActorCell) -> Result<(), SpawnErr> {
-        for child in &mut self.children {
+        for child in self.children.iter_mut().flatten() {
             let cell = (child.spawn)(supervisor.clone()).await?;
             child.current = Some(cell.get_id());
         }
@@ -101,27 +102,31 @@ impl Children {
     pub async fn start(&mut self, mut child: Child, supervisor: &ActorCell) -> Result<usize, SpawnErr> {
         let cell = (child.spawn)(supervisor.clone()).await?;
         child.current = Some(cell.get_id());
-        self.children.push(child);
+        if let Some(free) = self.children.iter().position(Option::is_none) {
+            self.children[free] = Some(child);
+            return Ok(free);
+        }
+        self.children.push(Some(child));
         Ok(self.children.len() - 1)
+    }
+
+    /// Forgets a child that ended, or kills it. Its number may be given to another child.
+    pub fn remove(&mut self, index: usize) -> Option<Arc<Node>> {
+        let child = self.children.get_mut(index)?.take()?;
+        child.node.kill();
+        Some(child.node)
     }
 
     /// Decides about a death. `None` for actors that are no children (any more).
     pub fn died(&mut self, actor: ActorId) -> Option<Death> {
-        let index = self.children.iter().position(|child| child.current == Some(actor))?;
-        let child = &mut self.children[index];
+        let index =
+            self.children.iter().position(|child| child.as_ref().is_some_and(|child| child.current == Some(actor)))?;
+        let child = self.children[index].as_mut()?;
         child.current = None;
         if let Some(outcome) = child.node.outcome() {
             return Some(Death::Ended(index, outcome));
         }
-        Some(self.verdict(index))
-    }
-
-    fn verdict(&mut self, index: usize) -> Death {
-        let child = &mut self.children[index];
-        match child.budget.death(self.since.elapsed()) {
-            Verdict::Restart(after) => Death::Restart(index, after),
-            Verdict::GiveUp => Death::GaveUp(index),
-        }
+        Some(verdict(index, child, self.since))
     }
 
     /// Starts child number `index` again, and says what to do when that fails: a start that fails
@@ -130,7 +135,8 @@ impl Children {
     /// # Panics
     /// When there is no such child.
     pub async fn restart(&mut self, index: usize, supervisor: &ActorCell) -> Option<Death> {
-        let child = &mut self.children[index];
+        // The child may have been removed while its restart waited.
+        let child = self.children.get_mut(index)?.as_mut()?;
         if child.current.is_some() {
             return None;
         }
@@ -141,7 +147,7 @@ impl Children {
             }
             Err(_) => {
                 tracing::warn!(actor = child.node.path(), "an actor did not start");
-                Some(self.verdict(index))
+                Some(verdict(index, child, self.since))
             }
         }
     }
@@ -152,20 +158,27 @@ impl Children {
     /// When there is no such child.
     #[must_use]
     pub fn node(&self, index: usize) -> &Arc<Node> {
-        &self.children[index].node
+        &self.children[index].as_ref().expect("the child was not removed").node
     }
 
     /// Kills every child that is alive. `ractor` itself leaves children alone that are draining
     /// or in `post_stop` when their parent dies.
     pub fn kill_all(&self) {
-        for child in &self.children {
+        for child in self.children.iter().flatten() {
             child.node.kill();
         }
     }
 }
 
+fn verdict(index: usize, child: &mut Child, since: Instant) -> Death {
+    match child.budget.death(since.elapsed()) {
+        Verdict::Restart(after) => Death::Restart(index, after),
+        Verdict::GiveUp => Death::GaveUp(index),
+    }
+}
+
 impl std::fmt::Debug for Children {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.children.iter().map(|child| child.node.path())).finish()
+        f.debug_list().entries(self.children.iter().flatten().map(|child| child.node.path())).finish()
     }
 }

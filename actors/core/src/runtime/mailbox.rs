@@ -68,7 +68,7 @@ impl<T> Mailbox<T> {
     /// The reader waits here and not in `ractor`'s mailbox: that saves an allocation and a pass
     /// through four ports for each wake-up, about half of what a hop costs. Kill still reaches it
     /// at once; stopping it is an [`Order`].
-    pub(super) async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         poll_fn(|cx| {
             let mut queue = self.shared.lock();
             if !queue.items.is_empty() || !queue.orders.is_empty() {
@@ -94,7 +94,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Moves up to `max` items into the reader's leased batch.
-    pub(super) fn take(&self, batch: &mut VecDeque<T>, max: usize) {
+    pub(crate) fn take(&self, batch: &mut VecDeque<T>, max: usize) {
         let mut queue = self.shared.lock();
         if batch.is_empty() && queue.items.len() <= max {
             std::mem::swap(batch, &mut queue.items);

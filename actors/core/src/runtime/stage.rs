@@ -139,6 +139,13 @@ impl<T> Inbox<T> {
         }
     }
 
+    /// Waits until the mailbox has more, or an order for this actor: then let control messages
+    /// pass by returning [`Flow::Again`]. For stages that wait for something else at the same
+    /// time. Cancel-safe.
+    pub async fn more(&self) {
+        self.mailbox.wait().await;
+    }
+
     /// Items taken from the mailbox and not yet worked on.
     #[must_use]
     pub fn len(&self) -> usize {

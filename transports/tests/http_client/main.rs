@@ -1,0 +1,16 @@
+//! The HTTP client against servers that do exactly what a test says, over real sockets.
+
+mod cancellation;
+mod configuration;
+mod credentials;
+mod endings;
+mod initialize;
+mod lanes;
+mod limits;
+mod local;
+#[cfg(feature = "server")]
+mod pair;
+mod server;
+mod sessions;
+mod tls;
+mod web_socket;
