@@ -84,6 +84,7 @@ async fn a_client_that_does_not_read_its_stream_ends_the_connection_by_name() {
     for n in 0..30 {
         assert_eq!(session.message().await["params"]["n"], n);
     }
+    assert_eq!(session.message().await["id"], 1);
     // Above it the connection ends; what was sent comes complete and in order, then the reason.
     say(address, &id, &flood(2_000_000)).await;
     agents.alive(0).await;

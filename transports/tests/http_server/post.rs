@@ -61,7 +61,6 @@ async fn p3_a_body_of_exactly_the_limit_is_accepted() {
     let filled = frame.replace("\"\"", &format!("\"{}\"", "x".repeat(16 * MIB - frame.len())));
     assert_eq!(filled.len(), 16 * MIB);
     say(address, &id, &filled).await;
-    post(format!("{filled} ")).connection(&id).send(address).await.is(413, "POST body too large");
 }
 
 #[tokio::test]
