@@ -23,13 +23,14 @@ impl Cancels {
 }
 
 /// An agent of protocol version 1 without types. A prompt's text is a command: `flood N` sends N
-/// updates `chunk 0` and so on; `perm` asks for a permission and says the outcome; `slow` waits
-/// until it is cancelled; everything else is echoed.
+/// updates `chunk 0` and so on; `perm` asks for a permission and says the outcome; `read` reads
+/// `hello.txt` through the client; `slow` waits until it is cancelled, and says how; everything
+/// else is echoed.
 #[must_use]
 pub fn http_agent() -> impl ConnectTo<Client> {
     let cancels = Cancels::default();
     let for_prompts = cancels.clone();
-    let mut sessions = 0;
+    let (mut sessions, folders) = (0, Mutex::new(HashMap::<String, String>::new()));
     Agent
         .builder()
         .name("http-agent")
@@ -39,13 +40,16 @@ pub fn http_agent() -> impl ConnectTo<Client> {
                     "initialize" => responder.respond(json!({ "protocolVersion": 1, "agentCapabilities": {} })),
                     "session/new" => {
                         sessions += 1;
+                        let cwd = request.params()["cwd"].as_str().unwrap_or(".").to_owned();
+                        folders.lock().insert(format!("session-{sessions}"), cwd);
                         responder.respond(json!({ "sessionId": format!("session-{sessions}") }))
                     }
                     "session/prompt" => {
                         // Before the turn begins: a cancellation right behind the prompt belongs to it.
                         let session = request.params()["sessionId"].as_str().unwrap_or_default().to_owned();
                         let cancelled = for_prompts.of(&session).subscribe();
-                        let turn = prompt(request.params().clone(), session, cancelled, responder, client.clone());
+                        let cwd = folders.lock().get(&session).cloned().unwrap_or_default();
+                        let turn = prompt(request.params().clone(), session, cwd, cancelled, responder, client.clone());
                         client.spawn(turn)
                     }
                     _ => Err(Error::method_not_found()),
@@ -69,6 +73,7 @@ pub fn http_agent() -> impl ConnectTo<Client> {
 async fn prompt(
     params: Value,
     session: String,
+    cwd: String,
     mut cancelled: watch::Receiver<u64>,
     responder: Responder<Value>,
     client: ConnectionTo<Client>,
@@ -88,18 +93,24 @@ async fn prompt(
     } else if text == "slow" {
         let marker = responder.cancellation();
         let waiting = async { Ok(cancelled.changed().await.is_ok()) };
-        let outcome = marker.run_until_cancelled(waiting).await;
-        return responder.respond_with_result(outcome.map(|_| json!({ "stopReason": "cancelled" })));
+        let by = if marker.run_until_cancelled(waiting).await.is_ok() { "session/cancel" } else { "$/cancel_request" };
+        say(&format!("slow ended by {by}"))?;
+        return responder.respond(json!({ "stopReason": "cancelled" }));
     } else if text == "perm" {
         let options = json!([
-            { "optionId": "allow", "name": "Allow", "kind": "allow_once" },
-            { "optionId": "deny", "name": "Deny", "kind": "reject_once" },
+            { "optionId": "yes", "name": "Allow", "kind": "allow_once" },
+            { "optionId": "no", "name": "Deny", "kind": "reject_once" },
         ]);
         let call = json!({ "toolCallId": "call-1", "title": "a tool", "kind": "execute", "status": "pending" });
         let ask = json!({ "sessionId": session, "toolCall": call, "options": options });
         let request = UntypedMessage::new("session/request_permission", ask)?;
         let answer = client.send_request(request).block_task().await?;
-        say(&format!("outcome: {}", answer["outcome"]))?;
+        say(&format!("perm:{}", answer["outcome"]))?;
+    } else if text == "read" {
+        let path = format!("{cwd}/hello.txt");
+        let request = UntypedMessage::new("fs/read_text_file", json!({ "sessionId": session, "path": path }))?;
+        let answer = client.send_request(request).block_task().await?;
+        say(&format!("read:{}", answer["content"].as_str().unwrap_or_default()))?;
     } else {
         say(&format!("echo: {text}"))?;
     }
