@@ -101,7 +101,7 @@ async fn a_slow_session_does_not_hold_up_the_others() {
     let slow = Events::session(address, &id, "slow").await;
     let mut fast = Events::session(address, &id, "fast").await;
     let flood =
-        json!({"jsonrpc":"2.0","id":1,"method":"flood","params":{"sessionId":"slow","count":40,"bytes":1_000_000}});
+        json!({"jsonrpc":"2.0","id":1,"method":"flood","params":{"sessionId":"slow","count":12,"bytes":1_000_000}});
     say(address, &id, &flood.to_string()).await;
     say(address, &id, r#"{"jsonrpc":"2.0","id":2,"method":"x","params":{"sessionId":"fast"}}"#).await;
     assert_eq!(fast.message().await["id"], 2);

@@ -57,7 +57,7 @@ async fn a_client_that_reads_nothing_is_cut_off_at_the_deadline() {
     let address = server.local_addr();
     let id = connect(address).await;
     let _deaf = Events::session(address, &id, "s").await;
-    let flood = r#"{"jsonrpc":"2.0","id":1,"method":"flood","params":{"sessionId":"s","count":30,"bytes":1000000}}"#;
+    let flood = r#"{"jsonrpc":"2.0","id":1,"method":"flood","params":{"sessionId":"s","count":12,"bytes":1000000}}"#;
     say(address, &id, flood).await;
     let begun = Instant::now();
     server.shutdown().await;
