@@ -5,6 +5,8 @@ mod client;
 mod sse_client;
 mod ws_client;
 
+#[cfg(feature = "axum")]
+mod axum_host;
 mod cors;
 mod delete;
 mod get;

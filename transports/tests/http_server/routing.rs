@@ -60,7 +60,7 @@ async fn answers_that_nobody_asked_for_go_to_the_connection() {
 #[tokio::test]
 async fn malformed_frames_go_to_the_connection_as_they_are() {
     let odd = json!({"jsonrpc":"2.0","params":{"sessionId":"s"}});
-    let mut streams = emitted(&[odd.clone()]).await;
+    let mut streams = emitted(std::slice::from_ref(&odd)).await;
     assert_eq!(streams.connection.message().await, odd);
 }
 

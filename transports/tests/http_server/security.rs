@@ -142,7 +142,7 @@ async fn other_machines_are_let_in_with_a_token_or_on_purpose_only() {
         let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
         AcpHttpServer::new(super::agent::real).with_options(options).start(listener).await
     };
-    let error = start(ServerOptions::default()).await.err().expect("refused");
+    let error = start(ServerOptions::default()).await.expect_err("refused");
     assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
     start(ServerOptions::default().with_bearer_token("s3cret")).await.expect("a token");
     start(ServerOptions::default().with_remote_without_token(true)).await.expect("on purpose");
