@@ -2,6 +2,7 @@
 //! raw bytes from a script, and a monkey that breaks actors.
 //!
 //! - [`testy`], [`pass_through`] and [`arrow`]: components, each also a program of this package.
+//! - [`http_agent`]: an agent behind HTTP for clients of other people, also a program.
 //! - [`scripted`]: the far side of a connection, byte for byte.
 //! - [`chaos`]: kill, stop, panic and stall any actor of any tree, from a seed that can be
 //!   replayed, and prove afterwards that nothing was lost.
@@ -9,11 +10,13 @@
 pub mod chaos;
 pub mod scripted;
 
+mod http_agent;
 mod pass_through;
 mod program;
 mod testy;
 
 pub use greenroom_conductor::embedded::arrow_proxy as arrow;
+pub use http_agent::http_agent;
 pub use pass_through::pass_through;
 pub use program::run;
 pub use testy::testy;

@@ -196,6 +196,8 @@ impl Connection {
     /// Ends the connection because of a fault of its own. The reason names no payload.
     pub(super) fn fail(&self, reason: &'static str) {
         self.end_input(Some(Error::internal_error().with_origin(Origin::Overflow).data(reason)));
+        // At once: a message that comes later must not seem to follow the one that had no room.
+        self.end_streams(reason);
         self.tell(ConnectionMessage::Fail(reason));
     }
 

@@ -80,7 +80,6 @@ impl AcpHttpServer {
     /// # Panics
     /// As [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
-    #[must_use]
     pub fn into_router(self) -> axum::Router {
         let (path, has_health) = (self.options.path.clone(), self.options.health_endpoint);
         let service = self.into_service();

@@ -78,7 +78,7 @@ mod tests {
         replay.event(b"{}", &mut out);
         let ids_sent = ids(&out);
         assert_eq!(ids(&replay.after(&ids_sent[1]).expect("kept")), ids_sent[2..]);
-        assert_eq!(ids(&replay.after(&ids_sent[4]).expect("nothing missed")), [String::new(); 0]);
+        assert!(ids(&replay.after(&ids_sent[4]).expect("nothing missed")).is_empty());
         assert_eq!(replay.after(&ids_sent[0]).is_some(), replay.kept.len() == 4, "event 2 is needed");
         for _ in 0..10 {
             replay.event(b"{}", &mut out);

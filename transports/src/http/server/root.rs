@@ -14,7 +14,7 @@ use greenroom_actors::link::Link;
 use greenroom_actors::runtime::{Child, Children, Death, Live, LiveCount, Node, RestartPolicy, Seat, death_of};
 use greenroom_actors::{Client, ConnectTo as _, DynConnectTo};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::sync::{Mutex, OnceCell, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
@@ -119,8 +119,8 @@ struct RootKit {
 
 /// What the supervisor is told.
 pub(super) enum RootMessage {
-    /// Serve these sockets, and say when that ends.
-    Listen(Box<ListenerStage>, watch::Sender<bool>),
+    /// Serve these sockets; say when that begins, and when it ends.
+    Listen(Box<ListenerStage>, oneshot::Sender<()>, watch::Sender<bool>),
     /// The back-off of a child is over.
     Restart(usize),
 }
@@ -166,7 +166,10 @@ impl Actor for RootSupervisor {
         let mut guard = self.guard.lock().await;
         let Some(state) = &mut *guard else { return Ok(()) };
         match message {
-            RootMessage::Listen(stage, stopped) => state.listen(*stage, stopped, &me).await,
+            RootMessage::Listen(stage, begun, stopped) => {
+                state.listen(*stage, stopped, &me).await;
+                let _ = begun.send(());
+            }
             RootMessage::Restart(child) => state.restart(child, &me).await,
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use greenroom_actors::runtime::{Node, Snapshot};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::AcpHttpServer;
@@ -33,9 +33,12 @@ impl RunningServer {
         let (ended, stopped) = watch::channel(false);
         let stage = ListenerStage::new(listener, service, &root.options.limits, finishing);
         let actor = root.actor(None).await.map_err(|_| io::Error::other("the server did not start"))?;
-        let listen = RootMessage::Listen(Box::new(stage), ended);
-        actor.cast(listen).map_err(|_| io::Error::other("the server did not start"))?;
-        Ok(Self { root, address, finish, stopped })
+        let (begun, begins) = oneshot::channel();
+        let _ = actor.cast(RootMessage::Listen(Box::new(stage), begun, ended));
+        let server = Self { root, address, finish, stopped };
+        // From here on, a future that is dropped ends the server with its handle.
+        begins.await.map_err(|_| io::Error::other("the server did not start"))?;
+        Ok(server)
     }
 
     /// Where the server listens.

@@ -68,18 +68,18 @@ where
             Err(Refusal::status(StatusCode::METHOD_NOT_ALLOWED))
         };
     }
+    if !matches!(parts.method, Method::POST | Method::GET | Method::DELETE) {
+        let mut answer = status(StatusCode::METHOD_NOT_ALLOWED);
+        answer.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static("GET,POST,DELETE"));
+        return Ok(answer);
+    }
     let is_upgrade = get::is_upgrade(&parts);
     security::admit(options, &parts, is_upgrade)?;
     match parts.method {
         Method::POST => post::post(root, &parts, body).await,
         Method::GET if is_upgrade => get::upgrade(root, &mut parts).await,
         Method::GET => get::stream(root, &parts),
-        Method::DELETE => get::delete(root, &parts),
-        _ => {
-            let mut answer = status(StatusCode::METHOD_NOT_ALLOWED);
-            answer.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static("GET,POST,DELETE"));
-            Ok(answer)
-        }
+        _ => get::delete(root, &parts),
     }
 }
 

@@ -209,7 +209,11 @@ impl Guard {
         let node = self.node.child("websocket", "websocket");
         let seat = Seat::new(stage, self.from_agent.clone(), node, self.live.clone());
         match self.children.start(Child::stage(seat, RestartPolicy::default()), &me.get_cell()).await {
-            Ok(child) => self.socket = Some(child),
+            Ok(child) => {
+                self.socket = Some(child);
+                // The upgrade is done; its task would keep its memory as long as its handle.
+                self.tasks = Vec::new();
+            }
             Err(_) => me.stop(None),
         }
     }

@@ -205,7 +205,8 @@ impl WebSocketStage {
                 Poll::Pending => break,
             }
         }
-        if !self.has_room {
+        // At the end, what the client says is not passed on.
+        if !self.has_room && self.state == State::Open {
             return Poll::Pending;
         }
         match self.socket_mut().poll_next(cx) {
@@ -233,7 +234,17 @@ impl WebSocketStage {
             Message::Text(text) => self.forward(text.into()),
             // The library answers pings and closes.
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
-            Message::Close(_) => self.state = State::Over,
+            Message::Close(_) => self.closed_by_client(),
+        }
+    }
+
+    /// The library has put its answer into the socket's buffer, or this is the answer to ours.
+    fn closed_by_client(&mut self) {
+        self.waiting.clear();
+        self.bytes = 0;
+        self.ahead += 1;
+        if !matches!(self.state, State::Closing(_)) {
+            self.state = State::Closing(Instant::now() + CLOSE);
         }
     }
 
