@@ -31,7 +31,7 @@ fn agent() -> impl ConnectTo<Client> {
 /// A WebSocket whose agent has answered `initialize`.
 async fn connect(address: std::net::SocketAddr) -> TcpStream {
     let mut socket = TcpStream::connect(address).await.expect("the server listens");
-    let call = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
+    let call = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
     let mut request = b"GET /acp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         .to_vec();
@@ -52,7 +52,8 @@ async fn cost_of_agents() -> usize {
     for _ in 0..CONNECTIONS {
         let (link, mut answers, calls) = Link::frames();
         let agent = tokio::spawn(agent().connect_to(link));
-        let call = Frame::parse(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#.into());
+        let call =
+            Frame::parse(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#.into());
         calls.send(call, Credit::new(1).take(0));
         assert!(matches!(answers.recv().await, Inbound::Frame(..)));
         running.push((agent, answers, calls));

@@ -18,7 +18,8 @@ struct Update(Value);
 /// were.
 #[must_use]
 pub fn arrow_proxy() -> impl ConnectTo<Conductor> {
-    Proxy.builder().name("arrow-proxy").on_receive_notification_from(
+    // It knows nothing that differs between the versions of the protocol.
+    Proxy.builder().without_acp_version_guard().name("arrow-proxy").on_receive_notification_from(
         Agent,
         async |mut update: Update, cx| {
             if let Some(text) = text_of(&mut update.0) {

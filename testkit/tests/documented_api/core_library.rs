@@ -83,6 +83,7 @@ async fn the_handler_chain() {
         );
     Client
         .connect_with(agent, async |cx| {
+            cx.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
             let session = async |cwd: &str| {
                 let answer = cx.send_request(NewSessionRequest::new(cwd)).block_task().await?;
                 Ok::<_, Error>(answer.session_id.to_string())

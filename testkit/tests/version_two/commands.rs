@@ -174,7 +174,7 @@ async fn statement_31_permissions_are_resolved_and_elicitations_are_not() {
 async fn a_permission_request_that_the_agent_cancels_is_answered_as_cancelled() {
     let (held, mut holding) = mpsc::unbounded_channel();
     let builder = Client.v2().on_receive_request(
-        async move |_: v2::RequestPermissionRequest, responder, _cx: V2ConnectionTo<Agent>| {
+        async move |_: UntypedMessage, responder: Responder<Value>, _cx: V2ConnectionTo<Agent>| {
             held.send(responder).map_err(|_| Error::internal_error())
         },
         on_receive_request!(),
@@ -182,7 +182,7 @@ async fn a_permission_request_that_the_agent_cancels_is_answered_as_cancelled() 
     let mut side = connected(builder).await;
     let params = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": [] });
     side.agent.send(&request("p", "session/request_permission", params)).await;
-    let responder: Responder<v2::RequestPermissionResponse> = holding.recv().await.expect("a request");
+    let responder = holding.recv().await.expect("a request");
     side.agent.send(&note("$/cancel_request", json!({ "requestId": "p" }))).await;
     side.agent.expect(result(&json!("p"), json!({ "outcome": { "outcome": "cancelled" } }))).await;
     assert!(responder.cancellation().is_cancelled());
