@@ -19,7 +19,7 @@ use crate::run::{ChainRun, NullRun, RunWithConnectionTo, SpawnedRun};
 /// Describes an endpoint with the role `Host`: its name, its handlers, what runs beside it.
 ///
 /// Nothing runs until one of the `connect_…` methods or [`spawn_linked`](Self::spawn_linked). A
-/// builder is a component too ([`ConnectTo`]): whatever connects to it runs it.
+/// builder is a component too ([`ConnectTo`](crate::ConnectTo)): whatever connects to it runs it.
 ///
 /// Ordering: handlers are asked in the order in which they were added; the first that takes a
 /// message wins (spec §6.3, 68). Handlers run one message at a time, in wire order (spec §6.3, 67).
@@ -394,7 +394,7 @@ where
     /// Runs something beside the connection, together with what was added before.
     ///
     /// It may wait for responses. An error ends the connection with
-    /// [`HandlerError`](ConnectionTermination::HandlerError); `Ok` does not end it. It is dropped at
+    /// [`HandlerError`](crate::ConnectionTermination::HandlerError); `Ok` does not end it. It is dropped at
     /// its next `.await` when the connection ends. A panic goes to whoever polls
     /// [`connect_to`](Self::connect_to) or [`connect_with`](Self::connect_with); below
     /// [`spawn_linked`](Self::spawn_linked) it is logged.
