@@ -53,6 +53,7 @@ struct Settings {
 
 /// Which handshake is guarded. What else the guard has to know is only known at the end.
 #[derive(Clone, Copy)]
+#[allow(clippy::enum_variant_names, reason = "there is a second version with its feature")]
 pub(crate) enum Guarded {
     V1Client,
     V1Agent,
