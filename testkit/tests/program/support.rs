@@ -213,9 +213,12 @@ pub(crate) fn children(process: u32) -> Vec<u32> {
     all.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }
 
-/// The most memory that a process ever used, in KiB.
+/// The most memory that a process ever used beside its mapped files, which are its code, in KiB.
 pub(crate) fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()
+    let size = |name: &str| -> Option<u64> {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    size("VmHWM:").unwrap_or_default().saturating_sub(size("RssFile:").unwrap_or_default())
 }
