@@ -10,7 +10,7 @@ use greenroom_actors::runtime::{
 };
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 type Handled = Arc<Mutex<Vec<u32>>>;
 
@@ -21,6 +21,8 @@ struct Notes {
     poison: Vec<u32>,
     /// Ends with the item it notes, so that a kill at the await may leave it half done.
     half: Option<u32>,
+    /// What it waits for in the middle of each item.
+    gate: Arc<Semaphore>,
 }
 
 const END: u32 = u32::MAX;
@@ -35,6 +37,7 @@ impl Stage for Notes {
         while let Some(item) = inbox.begin() {
             let item = *item;
             assert!(!self.poison.contains(&item), "expected by this test");
+            drop(self.gate.acquire().await);
             inbox.commit();
             if item == END {
                 return Flow::Finished;
@@ -97,6 +100,7 @@ struct Kept {
     live: LiveCount,
     handled: Handled,
     aside: Handled,
+    gate: Arc<Semaphore>,
     told: mpsc::UnboundedReceiver<String>,
     keeper: ActorRef<()>,
 }
@@ -106,12 +110,13 @@ async fn keep(poison: Vec<u32>, policy: RestartPolicy) -> Kept {
     let (handled, aside) = (Handled::default(), Handled::default());
     let root = Node::root("test", "keeper");
     let node = root.child("notes", "notes");
-    let stage = Notes { handled: handled.clone(), aside: aside.clone(), poison, half: None };
+    let gate = Arc::new(Semaphore::new(1));
+    let stage = Notes { handled: handled.clone(), aside: aside.clone(), poison, half: None, gate: gate.clone() };
     let seat = Seat::new(stage, mailbox.clone(), node.clone(), live.clone());
     let (tell, told) = mpsc::unbounded_channel();
     let children = Children::new(vec![Child::stage(seat, policy)]);
     let (keeper, _) = Actor::spawn(None, Keeper(tell), children).await.expect("it starts");
-    Kept { mailbox, node, live, handled, aside, told, keeper }
+    Kept { mailbox, node, live, handled, aside, gate, told, keeper }
 }
 
 fn patient() -> RestartPolicy {
@@ -153,6 +158,24 @@ async fn an_item_that_breaks_its_stage_twice_is_set_aside() {
     let rest: Vec<u32> = (0..100).filter(|item| ![5, 6, 99].contains(item)).collect();
     assert_eq!(*kept.handled.lock(), rest);
     assert_eq!(kept.node.restarts(), 6, "two deaths for each");
+    kept.keeper.stop(None);
+}
+
+#[tokio::test]
+async fn an_item_in_the_middle_of_which_its_stage_is_killed_is_not_set_aside() {
+    let mut kept = keep(Vec::new(), patient()).await;
+    let closed = kept.gate.clone().acquire_owned().await.expect("open");
+    kept.mailbox.send(1).expect("open");
+    for deaths in 1..=5 {
+        while kept.mailbox.depth() > 0 || !kept.node.kill() || kept.node.restarts() < deaths {
+            tokio::task::yield_now().await;
+        }
+    }
+    drop(closed);
+    kept.mailbox.send_last(END);
+    assert_eq!(kept.told.recv().await.as_deref(), Some("finished"));
+    assert!(kept.aside.lock().is_empty());
+    assert_eq!(*kept.handled.lock(), [1]);
     kept.keeper.stop(None);
 }
 

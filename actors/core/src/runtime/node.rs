@@ -23,7 +23,8 @@ pub enum Outcome {
 pub enum Fault {
     /// Panic between two items.
     Panic,
-    /// Panic in the middle of the next item.
+    /// Panic in the middle of the next item. One item is broken so only once, because an item that
+    /// breaks its actor twice is set aside: a second fault breaks the item behind it.
     PanicInside,
     /// Do nothing for a while. A kill still reaches the actor; a stop waits for it.
     Stall(Duration),

@@ -72,9 +72,10 @@ pub struct Inbox<T> {
     mailbox: Mailbox<T>,
     /// Set between `begin` and `commit`.
     working: bool,
-    /// Deaths on the front item.
+    /// Panics on the front item.
     attempts: u32,
-    /// A panic that a test ordered for the middle of the next item.
+    /// A panic that a test ordered for the middle of the next item that has not broken yet: an
+    /// ordered fault must not make an item look like one that breaks its stage.
     fault: bool,
 }
 
@@ -101,7 +102,7 @@ impl<T> Inbox<T> {
 
     #[inline]
     fn break_on_purpose(&mut self) {
-        if self.fault {
+        if self.fault && self.attempts == 0 {
             self.fault = false;
             panic!("fault injected in the middle of an item");
         }
@@ -282,14 +283,13 @@ impl<S: Stage> Seat<S> {
     async fn take(self, me: ActorRef<Control>) -> Result<Work, ActorProcessingErr> {
         let mut core = self.slot.lease().await?;
         let Core { stage, inbox } = &mut *core;
-        if std::mem::take(&mut inbox.working) {
-            inbox.attempts += 1;
-            if inbox.attempts >= QUARANTINE_AFTER
-                && let Some(item) = inbox.commit()
-            {
-                tracing::error!(actor = self.node.path(), "an item broke its actor twice and was set aside");
-                stage.quarantine(item);
-            }
+        // Orders are for one incarnation.
+        inbox.fault = false;
+        if inbox.attempts >= QUARANTINE_AFTER
+            && let Some(item) = inbox.commit()
+        {
+            tracing::error!(actor = self.node.path(), "an item broke its actor twice and was set aside");
+            stage.quarantine(item);
         }
         self.mailbox.taken_over();
         let mut incarnation = Incarnation { core, mailbox: self.mailbox, node: self.node, _live: self.live.enter() };
@@ -303,6 +303,17 @@ struct Incarnation<S: Stage> {
     mailbox: Mailbox<S::Item>,
     node: Arc<Node>,
     _live: Live,
+}
+
+impl<S: Stage> Drop for Incarnation<S> {
+    /// Only a panic tells something about the item at the front. A kill or a stop in the middle of
+    /// it does not: a message that waits long at an await is no worse than others.
+    fn drop(&mut self) {
+        let inbox = &mut self.core.inbox;
+        if std::mem::take(&mut inbox.working) && std::thread::panicking() {
+            inbox.attempts += 1;
+        }
+    }
 }
 
 impl<S: Stage> Incarnation<S> {
@@ -350,4 +361,23 @@ async fn requeue() {
         Poll::Pending
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::Inbox;
+
+    #[test]
+    fn an_ordered_fault_does_not_break_the_same_item_again() {
+        let mut inbox = Inbox::of([1, 2]);
+        inbox.fault = true;
+        catch_unwind(AssertUnwindSafe(|| drop(inbox.begin()))).expect_err("ordered");
+        inbox.attempts = 1;
+        inbox.fault = true;
+        assert_eq!(inbox.begin(), Some(&mut 1));
+        inbox.commit();
+        catch_unwind(AssertUnwindSafe(|| drop(inbox.begin()))).expect_err("the next one breaks");
+    }
 }
