@@ -13,7 +13,7 @@
 
 mod byte_streams;
 mod connect;
-#[cfg(any(feature = "client", feature = "server"))]
+#[cfg(any(feature = "client", feature = "service"))]
 mod http;
 mod lines;
 #[cfg(feature = "process")]
@@ -30,7 +30,7 @@ pub use connect::AcpAgentCounterpartRole;
 pub use greenroom_actors::link::{ByteReader, ByteWriter, Exit, LineDirection, LineTap, Link};
 #[cfg(feature = "client")]
 pub use http::client::{HttpClient, HttpClientBuilder, HttpClientError, HttpClientOptions};
-#[cfg(feature = "server")]
+#[cfg(feature = "service")]
 pub use http::{
     AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
     ServerLimits, ServerOptions,

@@ -1,6 +1,6 @@
 //! Names, paths and media types that client and server agree on.
 
-#![cfg_attr(not(all(feature = "client", feature = "server")), allow(dead_code, reason = "one side needs a part"))]
+#![cfg_attr(not(all(feature = "client", feature = "service")), allow(dead_code, reason = "one side needs a part"))]
 
 use http::HeaderName;
 

@@ -6,10 +6,10 @@
 pub(crate) mod client;
 mod headers;
 mod scope;
-#[cfg(feature = "server")]
+#[cfg(feature = "service")]
 mod server;
 
-#[cfg(feature = "server")]
+#[cfg(feature = "service")]
 pub use server::{
     AcpFuture, AcpHttpServer, AcpService, AllowedHosts, BearerToken, CorsOptions, ResponseBody, RunningServer,
     ServerLimits, ServerOptions,

@@ -2,7 +2,7 @@
 //!
 //! Everything else in a payload is nobody's business here.
 
-#![cfg_attr(not(all(feature = "client", feature = "server")), allow(dead_code, reason = "one side needs a part"))]
+#![cfg_attr(not(all(feature = "client", feature = "service")), allow(dead_code, reason = "one side needs a part"))]
 
 use std::borrow::Cow;
 

@@ -8,8 +8,9 @@ mod initialize;
 mod lanes;
 mod limits;
 mod local;
-#[cfg(feature = "server")]
+#[cfg(feature = "service")]
 mod pair;
+mod resume;
 mod server;
 mod sessions;
 mod tls;

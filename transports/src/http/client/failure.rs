@@ -146,6 +146,7 @@ fn advice(status: StatusCode) -> &'static str {
         405 => "the URL is not that of an ACP endpoint",
         406 | 415 => "it speaks another media type; the URL may not be that of an ACP endpoint",
         409 => "another client reads this stream",
+        410 => "what came while the stream was down is lost; connect again",
         413 => "the message is too long for it",
         429 | 503 => "it is busy; connect again later",
         500..=599 => "the agent or the server failed",

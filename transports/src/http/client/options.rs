@@ -21,6 +21,12 @@ pub struct HttpClientOptions {
     /// Time for saying goodbye: the `DELETE`, or the server's half of a WebSocket's close. Default:
     /// 5 s.
     pub finish_deadline: Duration,
+    /// How often in a row an event stream that ended or broke is asked for again, behind the last
+    /// event that came: with `Last-Event-ID`, after a pause that grows from 100 ms. A message resets
+    /// the count. Only for servers that keep their events: one that gives them ids and ignores
+    /// `Last-Event-ID` would leave out what was lost. Default: 0, the end of a stream is the end of
+    /// the connection.
+    pub resume_attempts: u32,
 }
 
 impl Default for HttpClientOptions {
@@ -31,6 +37,7 @@ impl Default for HttpClientOptions {
             open_deadline: Duration::from_secs(30),
             post_deadline: Duration::from_secs(60),
             finish_deadline: Duration::from_secs(5),
+            resume_attempts: 0,
         }
     }
 }
@@ -68,6 +75,13 @@ impl HttpClientOptions {
     #[must_use]
     pub fn with_finish_deadline(mut self, deadline: Duration) -> Self {
         self.finish_deadline = deadline;
+        self
+    }
+
+    /// Sets [`resume_attempts`](Self::resume_attempts).
+    #[must_use]
+    pub fn with_resume_attempts(mut self, attempts: u32) -> Self {
+        self.resume_attempts = attempts;
         self
     }
 }

@@ -37,9 +37,17 @@ impl Unfinished {
     }
 }
 
-/// The messages of an event stream, in order. An error is the last item; without one the server
-/// ended the stream in order. No more than `limit` bytes of one event are kept.
-pub(super) fn messages(response: Response, limit: usize) -> BoxStream<'static, Result<Frame, Failure>> {
+/// What one event says.
+pub(super) struct Said {
+    /// Its id, if it has one: where the stream can go on.
+    pub(super) id: Option<String>,
+    /// Its message. Events of other types have none that is ours.
+    pub(super) frame: Option<Frame>,
+}
+
+/// What an event stream says, in order. An error is the last item; without one the server ended the
+/// stream in order. No more than `limit` bytes of one event are kept.
+pub(super) fn messages(response: Response, limit: usize) -> BoxStream<'static, Result<Said, Failure>> {
     let unfinished = Unfinished::default();
     let counted = unfinished.clone();
     let chunks = stream::try_unfold(response, move |mut response| {
@@ -56,12 +64,11 @@ pub(super) fn messages(response: Response, limit: usize) -> BoxStream<'static, R
         }
     });
     let events = SseStream::from_bytes_stream(chunks);
-    let messages = events.filter_map(move |event| {
+    let messages = events.map(move |event| {
         unfinished.finished();
-        std::future::ready(match event {
-            Ok(event) => message(event.event.as_deref(), event.data, limit),
-            Err(error) => Some(Err(failure(error))),
-        })
+        let event = event.map_err(failure)?;
+        let frame = message(event.event.as_deref(), event.data, limit).transpose()?;
+        Ok(Said { id: event.id, frame })
     });
     // The parser goes on after an error; we do not.
     messages
@@ -73,7 +80,7 @@ pub(super) fn messages(response: Response, limit: usize) -> BoxStream<'static, R
         .boxed()
 }
 
-/// The message of an event. Events of other types are none of ours.
+/// The message of an event.
 fn message(kind: Option<&str>, data: Option<String>, limit: usize) -> Option<Result<Frame, Failure>> {
     if !matches!(kind, None | Some("" | "message")) {
         return None;

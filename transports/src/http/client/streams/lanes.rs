@@ -232,6 +232,12 @@ impl Lanes {
         }
     }
 
+    /// Whether somebody may still wait for something on this stream.
+    pub(super) fn needs(&self, scope: &Scope) -> bool {
+        let over = scope.session().is_some_and(|session| self.over.contains(session));
+        self.streams.contains_key(scope) && !over
+    }
+
     /// A stream is at its end.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod events;
 mod lanes;
 mod message;
 mod requests;
+mod resume;
 mod routes;
 
 use std::collections::HashMap;
@@ -20,11 +21,12 @@ use greenroom_actors::runtime::Credit;
 use greenroom_actors::{FrameReceiver, FrameSender, Inbound};
 use greenroom_protocol::{Error, Frame};
 use reqwest::{Client, Response, Url};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use self::lanes::{Lane, Lanes, Step};
 use self::message::{Scope, Session};
 use self::requests::{Initialized, Requests};
+use self::resume::Resumption;
 use super::FRAME_COST;
 use super::failure::{Action, Failure};
 use super::options::HttpClientOptions;
@@ -50,6 +52,7 @@ pub(super) async fn drive(
         work: FuturesUnordered::new(),
         streams: SelectAll::new(),
         sessions: HashMap::new(),
+        resumption: Resumption::new(options.resume_attempts),
         ended: None,
         options,
     };
@@ -67,12 +70,13 @@ enum Done {
     Initialized(Result<Initialized, Failure>),
     Posted(Lane, Result<(), Failure>),
     Opened(Scope, Result<Response, Failure>),
+    Resumed(Scope, Result<Response, Failure>),
 }
 
 /// Something came out of a stream.
 enum Event {
-    Message(Scope, Result<Frame, Failure>),
-    Ended(Scope),
+    Said(Scope, events::Said),
+    Over(Scope, Failure),
 }
 
 struct Driver {
@@ -86,6 +90,7 @@ struct Driver {
     streams: SelectAll<BoxStream<'static, Event>>,
     /// How to stop reading a session's stream.
     sessions: HashMap<Session, AbortHandle>,
+    resumption: Resumption,
     /// When the local output ended.
     ended: Option<Instant>,
     options: HttpClientOptions,
@@ -143,9 +148,10 @@ impl Driver {
             }
             Step::Open(scope) => {
                 let opened = scope.clone();
-                self.work.push(requests.open(scope).map(move |result| Done::Opened(opened, result)).boxed());
+                self.work.push(requests.open(scope, None).map(move |result| Done::Opened(opened, result)).boxed());
             }
             Step::Leave(session) => {
+                self.resumption.forget(&Scope::Session(session.clone()));
                 if let Some(handle) = self.sessions.remove(&session) {
                     handle.abort();
                 }
@@ -176,20 +182,34 @@ impl Driver {
                 self.lanes.opened(&scope);
                 self.read(scope, messages);
             }
+            // The session may have been closed in the meantime.
+            Done::Resumed(scope, result) if self.lanes.needs(&scope) => match result {
+                Ok(response) => self.read(scope, events::messages(response, self.options.max_message)),
+                Err(failure) => self.over(scope, failure)?,
+            },
+            Done::Resumed(..) => {}
         }
         Ok(())
     }
 
-    fn read(&mut self, scope: Scope, messages: BoxStream<'static, Result<Frame, Failure>>) {
+    fn read(&mut self, scope: Scope, messages: BoxStream<'static, Result<events::Said, Failure>>) {
         let (messages, handle) = abortable(messages);
         if let Some(session) = scope.session() {
             self.sessions.insert(session.clone(), handle.clone());
         }
         let last = scope.clone();
-        let end = async move { Event::Ended(last) };
+        let end = async move { Event::Over(last, Failure::StreamEnded) };
         let events = messages
-            .map(move |message| Event::Message(scope.clone(), message))
+            .map(move |said| match said {
+                Ok(said) => Event::Said(scope.clone(), said),
+                Err(failure) => Event::Over(scope.clone(), failure),
+            })
             .chain(end.into_stream())
+            // One end is enough.
+            .scan(false, |over, event| {
+                let go_on = !std::mem::replace(over, matches!(event, Event::Over(..)));
+                std::future::ready(go_on.then_some(event))
+            })
             // A stream that is left says nothing more.
             .take_while(move |_| std::future::ready(!handle.is_aborted()));
         self.streams.push(events.boxed());
@@ -212,18 +232,44 @@ impl Driver {
 
     fn event(&mut self, event: Event) -> Result<(), Failure> {
         match event {
-            Event::Message(scope, message) => {
-                let frame = message?;
-                self.lanes.received(&frame, &scope);
-                self.deliver(frame);
+            Event::Said(scope, said) => {
+                if let Some(id) = said.id {
+                    self.resumption.heard(&scope, &id);
+                }
+                if let Some(frame) = said.frame {
+                    self.lanes.received(&frame, &scope);
+                    self.deliver(frame);
+                }
                 Ok(())
             }
-            Event::Ended(scope) => {
+            Event::Over(scope, failure) => {
                 if let Some(session) = scope.session() {
                     self.sessions.remove(session);
                 }
-                self.lanes.ended(&scope)
+                self.over(scope, failure)
             }
+        }
+    }
+
+    /// A stream is over, or could not be resumed: goes on with it if that is possible.
+    fn over(&mut self, scope: Scope, failure: Failure) -> Result<(), Failure> {
+        if self.lanes.needs(&scope)
+            && let Some((behind, pause)) = self.resumption.next(&scope, &failure)
+        {
+            let requests = self.requests.0.clone();
+            tracing::debug!(?pause, "an event stream ended early: asking for what comes behind the last event");
+            let resumed = async move {
+                sleep(pause).await;
+                let result = requests.open(scope.clone(), Some(behind)).await;
+                Done::Resumed(scope, result)
+            };
+            self.work.push(resumed.boxed());
+            return Ok(());
+        }
+        self.resumption.forget(&scope);
+        match failure {
+            Failure::StreamEnded => self.lanes.ended(&scope),
+            failure => Err(failure),
         }
     }
 

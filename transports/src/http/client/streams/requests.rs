@@ -12,7 +12,7 @@ use super::super::failure::{Action, Failure};
 use super::super::options::HttpClientOptions;
 use super::super::read_frame;
 use super::message::{Message, Scope};
-use crate::http::headers::{CONNECTION_ID, EVENT_STREAM, JSON, SESSION_ID};
+use crate::http::headers::{CONNECTION_ID, EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID};
 
 /// A body that nobody wants is read up to this size, in bytes, so that its TCP connection can be
 /// used again.
@@ -99,16 +99,23 @@ impl Requests {
         posted
     }
 
-    /// Opens a stream of events; done when its headers are there.
-    pub(super) async fn open(self, scope: Scope) -> Result<Response, Failure> {
+    /// Opens a stream of events, behind the event with this id if there is one; done when its
+    /// headers are there.
+    pub(super) async fn open(self, scope: Scope, behind: Option<HeaderValue>) -> Result<Response, Failure> {
         let action = match scope {
             Scope::Connection => Action::OpenConnectionStream,
             Scope::Session(_) => Action::OpenSessionStream,
         };
         within(action, self.options.open_deadline, async {
-            let mut retries = if scope.session().is_some() { CONFLICT_RETRIES } else { 0 };
+            // A connection's stream is opened once, unless it goes on after the end of a socket that
+            // the server still takes for ours.
+            let again = scope.session().is_some() || behind.is_some();
+            let mut retries = if again { CONFLICT_RETRIES } else { 0 };
             loop {
-                let request = self.http.get(self.url.clone()).header(ACCEPT, EVENT_STREAM);
+                let mut request = self.http.get(self.url.clone()).header(ACCEPT, EVENT_STREAM);
+                if let Some(id) = &behind {
+                    request = request.header(LAST_EVENT_ID, id.clone());
+                }
                 let response = self.scoped(request, &scope).send().await;
                 let response = response.map_err(|error| Failure::request(action, &error))?;
                 if response.status() == StatusCode::CONFLICT && retries > 0 {
