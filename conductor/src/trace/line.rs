@@ -67,12 +67,12 @@ impl Lines {
         match passage {
             Passage::Call { from, to, id, method, params } => {
                 let (mut method, mut params) = (text(method), text(params));
-                let mut protocol = "acp";
+                let mut protocol = r#""acp""#;
                 if method == r#""mcp/message""#
                     && let Ok(inner) = serde_json::from_str::<McpCall<'_>>(params)
                     && inner.method.get().starts_with('"')
                 {
-                    protocol = "mcp";
+                    protocol = r#""mcp""#;
                     (method, params) = (inner.method.get(), inner.params.map_or("", RawValue::get));
                     if let Some(id) = id
                         && self.mcp.len() < MAX_OPEN
@@ -81,15 +81,15 @@ impl Lines {
                     }
                 }
                 open(if id.is_some() { "request" } else { "notification" }, at, out)?;
-                write!(out, r#","protocol":"{protocol}""#)?;
+                member("protocol", protocol, out);
                 ends(*from, *to, out)?;
                 if let Some(id) = id {
                     out.push_str(r#","id":"#);
                     write_id(id, out)?;
                 }
-                write!(out, r#","method":{method}"#)?;
+                member("method", method, out);
                 if let Some(session) = session(params) {
-                    write!(out, r#","session":{session}"#)?;
+                    member("session", session, out);
                 }
                 out.push_str(r#","params":"#);
                 payload(params, out)
@@ -126,32 +126,56 @@ impl Lines {
 
 fn noise(at: Duration, from: Party, bytes: usize, out: &mut String) -> std::fmt::Result {
     open("noise", at, out)?;
-    writeln!(out, r#","from":"{}","bytes":{bytes}}}"#, Name(from))
+    out.push_str(r#","from":""#);
+    name(from, out)?;
+    writeln!(out, r#"","bytes":{bytes}}}"#)
 }
 
 pub(super) fn lost(missing: Missing, out: &mut String) -> std::fmt::Result {
     writeln!(out, r#"{{"type":"lost","events":{},"bytes":{}}}"#, missing.events, missing.bytes)
 }
 
+// What every line has is put together by hand: the machinery of `write!` costs as much as all the
+// rest of a short line.
+
 fn open(kind: &str, at: Duration, out: &mut String) -> std::fmt::Result {
-    write!(out, r#"{{"type":"{kind}","ts":{}.{:06}"#, at.as_secs(), at.subsec_micros())
+    out.push_str(r#"{"type":""#);
+    out.push_str(kind);
+    out.push_str(r#"","ts":"#);
+    write!(out, "{}", at.as_secs())?;
+    out.push('.');
+    let micros = at.subsec_micros();
+    for place in [100_000, 10_000, 1_000, 100, 10, 1] {
+        out.push(char::from(b'0' + (micros / place % 10) as u8));
+    }
+    Ok(())
+}
+
+/// A member with a value that is JSON already.
+fn member(name: &str, value: &str, out: &mut String) {
+    out.push_str(",\"");
+    out.push_str(name);
+    out.push_str("\":");
+    out.push_str(value);
 }
 
 fn ends(from: Party, to: Party, out: &mut String) -> std::fmt::Result {
-    write!(out, r#","from":"{}","to":"{}""#, Name(from), Name(to))
+    out.push_str(r#","from":""#);
+    name(from, out)?;
+    out.push_str(r#"","to":""#);
+    name(to, out)?;
+    out.push('"');
+    Ok(())
 }
 
-struct Name(Party);
-
-impl std::fmt::Display for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Party::Client => f.write_str("Client"),
-            Party::Proxy(index) => write!(f, "Proxy({index})"),
-            Party::Agent => f.write_str("Agent"),
-            Party::Conductor => f.write_str("Conductor"),
-        }
+fn name(party: Party, out: &mut String) -> std::fmt::Result {
+    match party {
+        Party::Client => out.push_str("Client"),
+        Party::Proxy(index) => write!(out, "Proxy({index})")?,
+        Party::Agent => out.push_str("Agent"),
+        Party::Conductor => out.push_str("Conductor"),
     }
+    Ok(())
 }
 
 fn write_id(id: &RawId, out: &mut String) -> std::fmt::Result {
