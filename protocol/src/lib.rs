@@ -8,6 +8,8 @@ mod channel;
 mod codec;
 mod dialect;
 mod error;
+#[cfg(feature = "unstable_protocol_v2")]
+pub mod fallback;
 mod frame;
 pub mod handshake;
 mod id;
@@ -22,9 +24,11 @@ mod outbound;
 pub mod pending;
 mod raw;
 mod redact;
+mod refusal;
 mod role;
 mod scan;
 pub mod schema;
+pub mod selection;
 mod slow;
 mod span;
 mod successor;
@@ -54,6 +58,7 @@ pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,
     TransportFrame,
 };
+pub use refusal::refusal;
 pub use redact::{Redacted, redacted_json};
 pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
