@@ -150,7 +150,8 @@ fn lossless(params: &[u8]) -> Option<Value> {
         return None;
     }
     let (raw, wrote) = (members(raw.get("auth"))?, members(wrote.get("auth"))?);
-    let terminal_says_only_yes = raw.get("terminal").is_none_or(|terminal| terminal.as_object().is_some_and(Map::is_empty));
+    let terminal_says_only_yes =
+        raw.get("terminal").is_none_or(|terminal| terminal.as_object().is_some_and(Map::is_empty));
     (only(&raw, &["terminal", "_meta"]) && terminal_says_only_yes && raw.get("_meta") == wrote.get("_meta"))
         .then_some(told)
 }

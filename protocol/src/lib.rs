@@ -58,8 +58,8 @@ pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,
     TransportFrame,
 };
-pub use refusal::refusal;
 pub use redact::{Redacted, redacted_json};
+pub use refusal::refusal;
 pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;

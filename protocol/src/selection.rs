@@ -133,9 +133,7 @@ impl Selection {
                     .collect();
                 Choice::Selected(implementation, Outbound::array(&entries).into_frame())
             }
-            Err(error) => {
-                refused(frame, |entry| if std::ptr::eq(entry, first) { error.clone() } else { too_early() })
-            }
+            Err(error) => refused(frame, |entry| if std::ptr::eq(entry, first) { error.clone() } else { too_early() }),
         }
     }
 
@@ -146,11 +144,8 @@ impl Selection {
         if !begins {
             return self.fallback().ok_or_else(|| if self.proxy.is_some() { not_of_a_proxy() } else { too_early() });
         }
-        let params = if frame.envelope().params.is_present() {
-            frame.share(frame.envelope().params)
-        } else {
-            Bytes::new()
-        };
+        let params =
+            if frame.envelope().params.is_present() { frame.share(frame.envelope().params) } else { Bytes::new() };
         let Some(asked) = Version::find(&params) else { return self.fallback().ok_or_else(invalid_version) };
         let has_id = frame.request_id() != Some(RequestId::Null);
         match self.proxy {
@@ -209,7 +204,9 @@ impl Selection {
 #[cfg(feature = "unstable_protocol_v2")]
 fn select_v2(asked: Version, params: &Bytes, has_id: bool) -> Result<Selected> {
     if !has_id {
-        return Err(Error::invalid_request().data("the id of a request of protocol version 2 is a string or an integer"));
+        return Err(
+            Error::invalid_request().data("the id of a request of protocol version 2 is a string or an integer")
+        );
     }
     if asked.number > 2 {
         return Ok((Implementation::V2, Some(crate::negotiate::to_v2(params))));

@@ -104,7 +104,10 @@ fn what_comes_before_the_answer_reaches_no_client() {
     for (early, codes) in [
         (json!({ "jsonrpc": "2.0", "id": "two", "method": "fs/read" }), json!(-32600)),
         (json!({}), json!(-32600)),
-        (json!([{ "jsonrpc": "2.0", "id": 7, "method": "fs/read" }, { "jsonrpc": "2.0", "method": "n" }]), json!([-32600])),
+        (
+            json!([{ "jsonrpc": "2.0", "id": 7, "method": "fs/read" }, { "jsonrpc": "2.0", "method": "n" }]),
+            json!([-32600]),
+        ),
     ] {
         let Heard::Refuse(answer) = attempt.hear(&frame(&early)) else { panic!("refused: {early}") };
         let answer: Value = serde_json::from_slice(&answer.into_text()).expect("JSON");

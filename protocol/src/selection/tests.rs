@@ -112,7 +112,8 @@ fn an_agent_of_version_one_alone_gets_everything() {
 
 #[test]
 fn a_frame_that_asks_for_the_selected_version_is_not_touched() {
-    let spelled = r#" {"id" : 1.0e0 ,"params":{"x":1.50e1,"protocolVersion" : 1 },"jsonrpc":"2.0","method":"initialize"}"#;
+    let spelled =
+        r#" {"id" : 1.0e0 ,"params":{"x":1.50e1,"protocolVersion" : 1 },"jsonrpc":"2.0","method":"initialize"}"#;
     let spelled = spelled.replace("1.0e0", "\"a\\u0041\"");
     let Choice::Selected(_, got) = Selection::agent(V1).choose(&Frame::parse(spelled.clone().into())) else {
         panic!("selected");
@@ -197,11 +198,9 @@ fn a_refused_batch_has_a_place_for_each_entry_that_wants_an_answer() {
         call(json!(null), "session/new", json!({})),
         {},
     ]))));
-    let told: Vec<_> = answers.as_array().expect("an array").iter().map(|one| (&one["id"], &one["error"]["code"])).collect();
-    assert_eq!(
-        told,
-        [(&json!("one"), &json!(-32022)), (&json!(null), &json!(-32600)), (&json!(null), &json!(-32600))]
-    );
+    let told: Vec<_> =
+        answers.as_array().expect("an array").iter().map(|one| (&one["id"], &one["error"]["code"])).collect();
+    assert_eq!(told, [(&json!("one"), &json!(-32022)), (&json!(null), &json!(-32600)), (&json!(null), &json!(-32600))]);
     let other = json!([call(json!(1), "x", json!({})), call(json!(2), "initialize", hello(json!(1)))]);
     assert_eq!(led(router.choose(&frame(&other))), Led::Refused(vec![-32600, -32600]));
 }
@@ -231,7 +230,8 @@ fn a_proxy_is_selected_by_its_own_initialize_only() {
     }
     let router = Selection::proxy(V1, ProxyVersions::ByDialect);
     // What does not fit is refused before anything is started.
-    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"_proxy/initialize","params":{"protocolVersion":1,"_meta":{},"_meta":{}}}"#;
+    let twice =
+        r#"{"jsonrpc":"2.0","id":1,"method":"_proxy/initialize","params":{"protocolVersion":1,"_meta":{},"_meta":{}}}"#;
     assert_eq!(led(router.choose(&Frame::parse(twice.into()))), refused(-32602));
     let array = frame(&json!([call(json!(1), "_proxy/initialize", hello(json!(1)))]));
     let Choice::Selected(Implementation::V1, got) = router.choose(&array) else { panic!("selected") };
@@ -313,7 +313,8 @@ mod v2 {
             let Choice::Selected(_, got) = router.choose(&exact) else { panic!("selected") };
             assert_eq!(got.text(), exact.text());
         }
-        let batch = json!([call(json!(1), "initialize", json!({ "protocolVersion": 2 })), call(json!(2), "x", json!({}))]);
+        let batch =
+            json!([call(json!(1), "initialize", json!({ "protocolVersion": 2 })), call(json!(2), "x", json!({}))]);
         assert_eq!(led(Selection::agent(BOTH).choose(&frame(&batch))), Led::Refused(vec![-32602, -32600]));
         let batch = json!([call(json!(1), "initialize", hello(json!(2))), call(json!(2), "x", json!({}))]);
         let Choice::Selected(Implementation::V2, got) = Selection::agent(BOTH).choose(&frame(&batch)) else {
