@@ -4,12 +4,14 @@
 mod fallback;
 
 use std::fmt;
+use std::sync::Arc;
 
 use greenroom_protocol::{Error, Result};
 
 use crate::component::{ConnectTo, DynConnectTo};
 use crate::options::ConnectionOptions;
 use crate::role::acp::{Agent, Client};
+use crate::runtime::Node;
 
 /// Makes a client for one attempt.
 type MakeClient = Box<dyn FnMut() -> DynConnectTo<Agent> + Send>;
@@ -30,6 +32,7 @@ pub struct ClientProtocolConnector {
     #[cfg(feature = "unstable_protocol_v2")]
     v2: Option<MakeClient>,
     options: ConnectionOptions,
+    node: Arc<Node>,
 }
 
 impl Client {
@@ -47,6 +50,7 @@ impl ClientProtocolConnector {
             #[cfg(feature = "unstable_protocol_v2")]
             v2: None,
             options: ConnectionOptions::default(),
+            node: Node::root("protocol-connector", "protocol-connector"),
         }
     }
 
@@ -77,6 +81,14 @@ impl ClientProtocolConnector {
         self
     }
 
+    /// The live tree of the connector's own actors, which relay between a client of version 2 and the
+    /// agent: for looking at it, and for tests that break it. Empty before it is connected, and when
+    /// there is only a client of version 1, which needs no relay.
+    #[must_use]
+    pub fn tree(&self) -> Arc<Node> {
+        self.node.clone()
+    }
+
     /// Connects a client to the agent that `transport` leads to, and drives both until they are done.
     ///
     /// A client that gives way is dropped before another one starts; so is its connection, unless it is
@@ -99,7 +111,7 @@ impl ClientProtocolConnector {
         let mut transport = transport;
         #[cfg(feature = "unstable_protocol_v2")]
         if let Some(v2) = self.v2 {
-            return fallback::connect(v2, self.v1, transport, &self.options).await;
+            return fallback::connect(v2, self.v1, transport, &self.node, &self.options).await;
         }
         match self.v1 {
             Some(mut v1) => v1().connect_to(transport()).await,

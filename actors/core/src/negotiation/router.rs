@@ -1,6 +1,7 @@
 //! Protocol routers: the first request of a connection selects who serves it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use greenroom_protocol::selection::{Choice, Implementation, Implementations, Selection};
 use greenroom_protocol::{Batches, Channel, ConnectionDriver, Frame, FrameKind, Origin, ReplyLimit, Result, refusal};
@@ -22,6 +23,7 @@ struct Router<R: Role> {
     v2: Option<DynConnectTo<R>>,
     options: ConnectionOptions,
     close_after_rejection: bool,
+    node: Arc<Node>,
 }
 
 /// How the time before a selection ends.
@@ -42,6 +44,7 @@ impl<R: Role> Router<R> {
             v2: None,
             options: ConnectionOptions::default(),
             close_after_rejection: false,
+            node: Node::root("protocol-router", "protocol-router"),
         }
     }
 
@@ -66,8 +69,8 @@ impl<R: Role> Router<R> {
             Batches::Accept => link,
             refused @ Batches::Reject => link.with_batches(refused),
         };
-        let node = Node::root("protocol-router", "protocol-router");
-        let mut peer = Side::start(link, &node, "peer", &self.options).await?;
+        let (node, options) = (self.node.clone(), self.options);
+        let mut peer = Side::start(link, &node, "peer", &options).await?;
         let (component, first, permit) = match select(selection, self.close_after_rejection, &mut peer).await {
             Selected::By(implementation, first, permit) => match self.take(implementation) {
                 Some(component) => (component, first, permit),
@@ -83,7 +86,9 @@ impl<R: Role> Router<R> {
                 };
             }
         };
-        match Side::start(component.into_link(), &node, "implementation", &self.options).await {
+        // The other implementation is needed no longer.
+        drop(self);
+        match Side::start(component.into_link(), &node, "implementation", &options).await {
             Ok(served) => {
                 peer.unread(Inbound::Frame(first, permit));
                 join_sides(peer, served, std::future::pending()).await
@@ -170,6 +175,13 @@ macro_rules! protocol_router {
             pub fn options(mut self, options: ConnectionOptions) -> Self {
                 self.router.options = options;
                 self
+            }
+
+            /// The live tree of the router's own actors, which relay for the implementation: for looking at
+            /// it, and for tests that break it. Empty before the router is connected.
+            #[must_use]
+            pub fn tree(&self) -> Arc<Node> {
+                self.router.node.clone()
             }
 
             async fn serve(self, link: Link) -> Result<()> {

@@ -1,5 +1,7 @@
 //! A client of version 2, until it is known who has the connection.
 
+use std::sync::Arc;
+
 use greenroom_protocol::fallback::{Attempt, Heard};
 use greenroom_protocol::{Error, Frame, FrameKind, Origin, Outbound, ReplyLimit, Result};
 use tokio::time::Instant;
@@ -26,10 +28,10 @@ pub(super) async fn connect<C: ConnectTo<Client>>(
     mut v2: MakeClient,
     v1: Option<MakeClient>,
     mut transport: impl FnMut() -> C + Send + 'static,
+    node: &Arc<Node>,
     options: &ConnectionOptions,
 ) -> Result<()> {
-    let node = Node::root("protocol-connector", "protocol-connector");
-    let mut client = Side::start(v2().into_link(), &node, "client", options).await?;
+    let mut client = Side::start(v2().into_link(), node, "client", options).await?;
     let (first, permit) = match client.next().await {
         Inbound::Frame(first, permit) => (first, permit),
         // It had nothing to say.
@@ -42,7 +44,7 @@ pub(super) async fn connect<C: ConnectTo<Client>>(
             return Err(error);
         }
     };
-    let mut agent = match Side::start(transport().into_link(), &node, "agent", options).await {
+    let mut agent = match Side::start(transport().into_link(), node, "agent", options).await {
         Ok(agent) => agent,
         Err(error) => {
             client.discard().await;
@@ -61,7 +63,7 @@ pub(super) async fn connect<C: ConnectTo<Client>>(
     };
     client.discard().await;
     if let Some((answer, permit)) = answer {
-        let mut client = Side::start(v1().into_link(), &node, "client", options).await?;
+        let mut client = Side::start(v1().into_link(), node, "client", options).await?;
         if let Inbound::Frame(first, _) = client.next().await
             && let Some(answer) = attempt.same(&first, &answer)
         {
