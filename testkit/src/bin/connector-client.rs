@@ -49,7 +49,7 @@ async fn converse(agent: AcpAgent) -> Result<String> {
 fn one(tell: Outcome) -> impl ConnectTo<Agent> {
     Client.builder().with_spawned(async move |cx: ConnectionTo<Agent>| {
         let params = json!({ "protocolVersion": 1, "clientInfo": { "name": "connector-client", "version": "1" } });
-        open(&tell, params, async |message| cx.send_request(message).block_task().await).await
+        open(&tell, params, move |message| cx.send_request(message).block_task()).await
     })
 }
 
@@ -60,7 +60,7 @@ fn second(connector: greenroom::ClientProtocolConnector, tell: Outcome) -> green
         Client.v2().with_spawned(async move |cx: greenroom::V2ConnectionTo<Agent>| {
             let info = json!({ "name": "connector-client", "version": "1" });
             let params = json!({ "protocolVersion": 2, "info": info, "capabilities": {} });
-            open(&tell, params, async |message| cx.send_request(message).block_task().await).await
+            open(&tell, params, move |message| cx.send_request(message).block_task()).await
         })
     })
 }
@@ -70,7 +70,10 @@ fn second(connector: greenroom::ClientProtocolConnector, _tell: Outcome) -> gree
     connector
 }
 
-async fn open(tell: &Outcome, hello: Value, ask: impl AsyncFn(UntypedMessage) -> Result<Value>) -> Result<()> {
+async fn open<F>(tell: &Outcome, hello: Value, ask: impl Fn(UntypedMessage) -> F) -> Result<()>
+where
+    F: Future<Output = Result<Value>>,
+{
     let answer = ask(UntypedMessage::new("initialize", hello)?).await?;
     let session = ask(UntypedMessage::new("session/new", json!({ "cwd": "/", "mcpServers": [] }))?).await?;
     let _ = tell.send(format!("version {}, session {}", answer["protocolVersion"], session["sessionId"]));

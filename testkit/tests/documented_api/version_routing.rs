@@ -100,7 +100,7 @@ async fn version_mismatch_errors() {
         .await
         .expect("a connection")
         .expect_err("a mismatch");
-    let same = agent_client_protocol::util::unsupported_protocol_version(1, &[2]);
+    let same = agent_client_protocol::util::unsupported_protocol_version(1.into(), &[2.into()]);
     assert_eq!((error.code, &error.data), (same.code, &same.data));
     assert_eq!(i32::from(error.code), -32022);
     assert_eq!(error.data, Some(json!({ "requested": 1, "supported": [2] })));

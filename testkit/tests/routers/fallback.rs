@@ -163,7 +163,7 @@ fn first_client(log: Log) -> impl ConnectTo<Agent> {
         wrote(&log, "v2 asks");
         let answer = cx.send_request(v2::InitializeRequest::new(ProtocolVersion::V2, info)).block_task().await?;
         wrote(&log, format!("v2 got {}", answer.protocol_version));
-        echoed(&log, async |message| cx.send_request(message).block_task().await).await
+        echoed(&log, cx.send_request(message("echo")).block_task()).await
     })
 }
 
@@ -174,16 +174,16 @@ fn second_client(log: Log, capable: bool) -> impl ConnectTo<Agent> {
         let capabilities = hello.client_capabilities.clone().terminal(capable);
         let answer = cx.send_request(hello.client_capabilities(capabilities)).block_task().await?;
         wrote(&log, format!("v1 got {}", answer.protocol_version));
-        echoed(&log, async |message| cx.send_request(message).block_task().await).await
+        echoed(&log, cx.send_request(message("echo")).block_task()).await
     })
 }
 
-async fn echoed(
-    log: &Log,
-    ask: impl AsyncFnOnce(greenroom::UntypedMessage) -> greenroom::Result<Value>,
-) -> greenroom::Result<()> {
-    let answer = ask(greenroom::UntypedMessage::new("echo", json!({ "k": 1 }))?).await?;
-    wrote(log, answer.to_string());
+fn message(method: &str) -> greenroom::UntypedMessage {
+    greenroom::UntypedMessage::new(method, json!({ "k": 1 })).expect("params")
+}
+
+async fn echoed(log: &Log, answer: impl Future<Output = greenroom::Result<Value>>) -> greenroom::Result<()> {
+    wrote(log, answer.await?.to_string());
     // A runner that is done does not end its connection; this ends the whole attempt.
     Err(Error::internal_error().data("done"))
 }
