@@ -141,7 +141,9 @@ async fn a_router_without_implementations_refuses_every_version_and_stays() {
 
 #[tokio::test]
 async fn a_rejection_reaches_the_peer_before_the_close() {
-    let (mut peer, run) = serve(Agent.protocol_router().close_after_rejection());
+    // A pipe that is full long before the answer is written.
+    let (mut peer, link) = pair(16);
+    let run = tokio::spawn(Agent.protocol_router().close_after_rejection().connect_to(link));
     peer.send(&initialize("i", 1)).await;
     assert_eq!(refused(&mut peer, "i").await, -32022);
     // The peer's own output is still open.
