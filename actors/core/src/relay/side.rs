@@ -117,6 +117,7 @@ impl Side {
     }
 
     /// Ends the side at once, and waits until nothing of it is left.
+    #[cfg(feature = "unstable_protocol_v2")]
     pub(crate) async fn discard(mut self) {
         self.connection.kill();
         // It ends because it was told to.
