@@ -34,7 +34,28 @@ mod also_under {
 
 #[cfg(feature = "unstable_protocol_v2")]
 mod second_version {
+    use greenroom::role::acp::{AgentProtocolRouter, ClientProtocolConnector, ProxyProtocolRouter};
     use greenroom::schema::v2::{InitializeProxyRequest, InitializeRequest, PromptRequest};
+
+    use super::{Agent, Client, Conductor, ConnectTo, Proxy, Result};
+
+    fn routers(
+        agents: [impl ConnectTo<Client>; 2],
+        proxies: [impl ConnectTo<Conductor>; 2],
+    ) -> (AgentProtocolRouter, ProxyProtocolRouter) {
+        let ([first, second], [left, right]) = (agents, proxies);
+        let _ = (AgentProtocolRouter::new(), ProxyProtocolRouter::new(), ClientProtocolConnector::new());
+        let agent = Agent.protocol_router().with_v1(first).with_v2(second);
+        (agent, Proxy.protocol_router().with_v1(left).with_v2(right))
+    }
+
+    async fn connector<C: ConnectTo<Agent>, T: ConnectTo<Client>>(
+        v1: impl FnMut() -> C + Send + 'static,
+        v2: impl FnMut() -> C + Send + 'static,
+        transport: impl FnMut() -> T + Send + 'static,
+    ) -> Result<()> {
+        Client.protocol_connector().with_v1(v1).with_v2(v2).connect_to(transport).await
+    }
 }
 
 #[cfg(feature = "process")]

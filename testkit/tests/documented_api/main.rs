@@ -14,3 +14,5 @@ mod ordered_dispatch;
 mod raw_responses;
 mod sending_requests;
 mod transports;
+#[cfg(feature = "unstable_protocol_v2")]
+mod version_routing;
