@@ -47,21 +47,15 @@ async fn a_waiting_turn_ends_in_each_way() {
         [client.send_prompt(&session, "wait_for_cancel").await, client.send_prompt(&session, "wait_for_cancel").await];
     let third = client.send_prompt(&other, "wait_for_cancel").await;
     client.notify("session/cancel", json!({ "sessionId": session })).await;
-    for id in ids {
-        assert_eq!(client.wait(id).await.result(), &json!({ "stopReason": "cancelled" }));
-    }
+    let ended = client.answers(ids).await;
+    assert!(ended.iter().all(|answer| answer["result"] == json!({ "stopReason": "cancelled" })), "{ended:?}");
     assert_eq!(ask(&mut client).await, "session/cancel received: yes");
     assert_eq!(client.prompt(&other, "cancel_status").await.texts(), ["session/cancel received: no"]);
 
     // The end of the session.
     let close = client.send("session/close", json!({ "sessionId": other })).await;
-    let (mut answered, mut closed) = (None, None);
-    while answered.is_none() || closed.is_none() {
-        let message = client.peer.receive().await;
-        if message["id"] == third { answered = Some(message) } else { closed = Some(message) }
-    }
-    assert_eq!(answered.expect("an answer")["result"]["stopReason"], "cancelled");
-    assert_eq!(closed.expect("an answer")["id"], close);
+    let [answered, closed] = client.answers([third, close]).await;
+    assert_eq!((&answered["result"]["stopReason"], &closed["result"]), (&json!("cancelled"), &json!({})));
     client.notify("session/cancel", json!({ "sessionId": "no such session" })).await;
     assert_eq!(client.prompt(&session, "echo still here").await.texts(), ["still here"]);
 }

@@ -97,6 +97,18 @@ impl Scripted {
         }
     }
 
+    /// Reads the answers to these requests, in whatever order they come.
+    pub(crate) async fn answers<const N: usize>(&mut self, ids: [i64; N]) -> [Value; N] {
+        let mut answers = [const { None }; N];
+        while answers.iter().any(Option::is_none) {
+            let message = self.peer.receive().await;
+            if let Some(place) = ids.iter().position(|id| message["id"] == *id) {
+                answers[place] = Some(message);
+            }
+        }
+        answers.map(|answer| answer.expect("all are there"))
+    }
+
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Answer {
         let id = self.send(method, params).await;
         self.wait(id).await
