@@ -60,6 +60,17 @@ pub enum ProxyVersions {
     Negotiate,
 }
 
+impl ProxyVersions {
+    /// Whether only the proxy's own version will do, for one that is spoken to in this dialect.
+    pub(crate) fn is_exact(self, dialect: Option<Dialect>) -> bool {
+        match self {
+            Self::ByDialect => dialect == Some(Dialect::Legacy),
+            Self::Exact => true,
+            Self::Negotiate => false,
+        }
+    }
+}
+
 /// How far the handshake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -227,11 +238,7 @@ impl Handshake {
     fn select(&self, dialect: Option<Dialect>, params: &Bytes) -> Result<Option<Bytes>> {
         let asked = Version::find(params).ok_or_else(invalid_version)?;
         let (ours, requested) = (self.version(), asked.number);
-        let exact = match self.proxy() {
-            None | Some(ProxyVersions::Negotiate) => false,
-            Some(ProxyVersions::Exact) => true,
-            Some(ProxyVersions::ByDialect) => dialect == Some(Dialect::Legacy),
-        };
+        let exact = self.proxy().is_some_and(|versions| versions.is_exact(dialect));
         if exact && requested != ours {
             return Err(misplaced(&format!("this proxy speaks protocol version {ours}, not {requested}")));
         }

@@ -8,6 +8,8 @@ mod channel;
 mod codec;
 mod dialect;
 mod error;
+#[cfg(feature = "unstable_protocol_v2")]
+pub mod fallback;
 mod frame;
 pub mod handshake;
 mod id;
@@ -22,9 +24,11 @@ mod outbound;
 pub mod pending;
 mod raw;
 mod redact;
+mod refusal;
 mod role;
 mod scan;
 pub mod schema;
+pub mod selection;
 mod slow;
 mod span;
 mod successor;
@@ -55,6 +59,7 @@ pub use raw::{
     TransportFrame,
 };
 pub use redact::{Redacted, redacted_json};
+pub use refusal::refusal;
 pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;

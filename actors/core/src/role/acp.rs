@@ -7,6 +7,7 @@ use crate::builder::Builder;
 use crate::component::ConnectTo;
 use crate::connection_to::ConnectionTo;
 use crate::dispatch::{Dispatch, Handled};
+pub use crate::negotiation::{AgentProtocolRouter, ClientProtocolConnector, ProxyProtocolRouter};
 
 plain_role!(
     /// The editor or command line: opens sessions and sends prompts.
