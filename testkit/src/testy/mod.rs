@@ -12,8 +12,6 @@ mod root;
 mod v1;
 
 #[cfg(feature = "unstable_protocol_v2")]
-mod both;
-#[cfg(feature = "unstable_protocol_v2")]
 mod v2;
 
 use greenroom::{Client, ConnectTo};
@@ -29,7 +27,7 @@ pub use v2::agent_v2;
 #[must_use]
 pub fn testy() -> impl ConnectTo<Client> {
     #[cfg(feature = "unstable_protocol_v2")]
-    return both::by_version();
+    return greenroom::Agent.protocol_router().with_v1(agent_v1()).with_v2(agent_v2());
     #[cfg(not(feature = "unstable_protocol_v2"))]
     agent_v1()
 }
