@@ -28,7 +28,12 @@ fn stable() -> Vec<Sample> {
         "append" => json!({ "mode": "append", "content": text }),
         mode => json!({ "mode": mode, "content": text, "_meta": { "k": 1 } }),
     };
-    let setup = |mode: &str| json!({ "cwd": "/work", "additionalDirectories": ["/more"], "mcpServers": [], "systemPrompt": prompt(mode) });
+    let servers =
+        json!([{ "name": "n", "command": "/bin/true", "args": ["a"], "env": [{ "name": "K", "value": "V" }] }]);
+    let setup = |mode: &str| {
+        let more = json!(["/more"]);
+        json!({ "cwd": "/work", "additionalDirectories": more, "mcpServers": servers, "systemPrompt": prompt(mode) })
+    };
     let old = |mode: &str| {
         let mut params = setup(mode);
         params["sessionId"] = json!("s");
@@ -93,7 +98,7 @@ fn unstable() -> Vec<Sample> {
     let session = json!({ "sessionId": "s" });
     let options =
         json!([{ "configId": "model", "value": "fast" }, { "configId": "loud", "type": "boolean", "value": true }]);
-    let fork = json!({ "sessionId": "s", "cursorId": "c", "cwd": "/", "mcpServers": [], "configOptions": options });
+    let fork = json!({ "sessionId": "s", "cursorId": "c", "cwd": "/", "configOptions": options });
     let usage = json!({ "totalTokens": 6, "inputTokens": 1, "outputTokens": 2, "thoughtTokens": 3, "cachedReadTokens": 4, "cachedWriteTokens": 5 });
     let provider = json!({ "providerId": "p", "supported": ["anthropic", "openai", "_mine"], "required": false, "current": { "apiType": "openai", "baseUrl": "https://x.example/" } });
     let set = json!({ "providerId": "p", "apiType": "azure", "baseUrl": "https://x.example/", "headers": { "b": "2", "a": "1" } });

@@ -94,7 +94,7 @@ fn unstable() -> Vec<Sample> {
     let session = json!({ "sessionId": "s" });
     let usage = json!({ "totalTokens": 3, "inputTokens": 1, "outputTokens": 2 });
     let skill = json!({ "type": "skill", "name": "n", "description": "D", "path": "/skills/n" });
-    let provider = json!({ "providerId": "p", "supported": ["bedrock"], "required": true, "current": null });
+    let provider = json!({ "providerId": "p", "supported": ["bedrock"], "required": true });
     vec![
         ask::<v2::ForkSessionRequest>(
             "session/fork",

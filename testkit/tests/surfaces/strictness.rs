@@ -71,14 +71,15 @@ async fn system_prompts() {
     let new = json!({ "cwd": "/", "mcpServers": [] });
     let text = json!([{ "type": "text", "text": "t" }]);
     for (prompt, outcome) in [
-        (json!({ "content": text }), Ok(())),
+        (json!({ "mode": "append", "content": text }), Ok(())),
         (json!({ "mode": "override", "content": text }), Ok(())),
         (json!({ "mode": "_mine", "content": text }), Ok(())),
         (Value::Null, Ok(())),
         (json!("be brief"), Err(-32602)),
         (json!({}), Err(-32602)),
-        (json!({ "content": "t" }), Err(-32602)),
-        (json!({ "content": [{ "type": "text" }] }), Err(-32602)),
+        (json!({ "content": text }), Err(-32602)),
+        (json!({ "mode": "append", "content": "t" }), Err(-32602)),
+        (json!({ "mode": "append", "content": [{ "type": "text" }] }), Err(-32602)),
         (json!({ "mode": 1, "content": text }), Err(-32602)),
     ] {
         let params = with(&new, "systemPrompt", prompt);

@@ -1,7 +1,6 @@
 //! One session: its conversation, and what is done in it.
 //!
-//! Whoever calls these holds the session's lock, so nothing comes between the updates that one of
-//! them sends.
+//! The caller holds the session's lock, so nothing comes between the updates of one call.
 
 use std::collections::{HashMap, VecDeque};
 

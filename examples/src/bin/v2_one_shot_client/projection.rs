@@ -1,7 +1,7 @@
 //! The agent's messages, as a client shows them.
 
+use greenroom::schema::MaybeUndefined;
 use greenroom::schema::v2::{ContentBlock, MessageId, SessionUpdate};
-use greenroom::schema::{IntoMaybeUndefined, MaybeUndefined};
 
 /// Text messages of an agent in the order in which they were first seen.
 ///
@@ -18,7 +18,7 @@ impl Projection {
             SessionUpdate::AgentMessageChunk(chunk) => self.message(chunk.message_id).push_str(text_of(&chunk.content)),
             SessionUpdate::AgentMessage(message) => {
                 let text = self.message(message.message_id);
-                match message.content.into_maybe_undefined() {
+                match message.content {
                     MaybeUndefined::Undefined => {}
                     MaybeUndefined::Null => text.clear(),
                     MaybeUndefined::Value(content) => *text = content.iter().map(text_of).collect(),
