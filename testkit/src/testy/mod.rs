@@ -23,11 +23,17 @@ pub use v1::agent_v1;
 pub use v2::agent_v2;
 
 /// The agent of the program `testy`: of both versions of the protocol, as the client's initialize
-/// selects, if the feature `unstable_protocol_v2` is on; of version 1 otherwise.
+/// selects. Without the feature `unstable_protocol_v2` it is [`agent_v1`].
+#[cfg(feature = "unstable_protocol_v2")]
 #[must_use]
 pub fn testy() -> impl ConnectTo<Client> {
-    #[cfg(feature = "unstable_protocol_v2")]
-    return greenroom::Agent.protocol_router().with_v1(agent_v1()).with_v2(agent_v2());
-    #[cfg(not(feature = "unstable_protocol_v2"))]
+    greenroom::Agent.protocol_router().with_v1(agent_v1()).with_v2(agent_v2())
+}
+
+/// The agent of the program `testy`: [`agent_v1`]. With the feature `unstable_protocol_v2` it speaks
+/// both versions.
+#[cfg(not(feature = "unstable_protocol_v2"))]
+#[must_use]
+pub fn testy() -> impl ConnectTo<Client> {
     agent_v1()
 }

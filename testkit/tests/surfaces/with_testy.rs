@@ -60,3 +60,59 @@ async fn a_relay_makes_no_difference() {
     has(|update| matches!(update, SessionUpdate::SubagentUpdate(_)));
     has(|update| matches!(update, SessionUpdate::ToolCall(call) if call.name.as_deref() == Some("testy_update")));
 }
+
+#[cfg(feature = "unstable_protocol_v2")]
+mod version_2 {
+    use greenroom::V2ConnectionTo;
+    use greenroom::schema::v2::{
+        AbsolutePath, Implementation, InitializeRequest, ReplayFrom, ReplayFromStart, ResumeSessionRequest,
+        SessionUpdate, StateUpdate, UpdateSessionNotification,
+    };
+
+    use super::*;
+
+    /// What a prompt and a resume with replay send.
+    async fn updates(agent: impl ConnectTo<Client>) -> Vec<SessionUpdate> {
+        let (told, mut all) = unbounded_channel();
+        Client
+            .v2()
+            .on_receive_notification(
+                async move |update: UpdateSessionNotification, _cx: V2ConnectionTo<Agent>| {
+                    told.send(update.update).map_err(|_| Error::internal_error())
+                },
+                on_receive_notification!(),
+            )
+            .connect_with(agent, async move |cx: V2ConnectionTo<Agent>| {
+                let initialize = InitializeRequest::new(ProtocolVersion::V2, Implementation::new("client", "1"));
+                cx.send_request(initialize).block_task().await?;
+                let session = cx.build_session("/").start_session().block_task().await?.into_session();
+                session.send_prompt("echo Hello").block_task().await?;
+                let mut updates = Vec::new();
+                while !matches!(updates.last(), Some(SessionUpdate::StateUpdate(StateUpdate::Idle(_)))) {
+                    updates.extend(all.recv().await);
+                }
+                let root = AbsolutePath::from(std::path::Path::new("/"));
+                let resume = ResumeSessionRequest::new(session.session_id().clone(), root)
+                    .replay_from(ReplayFrom::Start(ReplayFromStart::new()));
+                cx.resume_session_from(resume).start_session().block_task().await?;
+                session.close().block_task().await?;
+                // Everything was sent, and so handled, before the answers.
+                while let Ok(update) = all.try_recv() {
+                    updates.push(update);
+                }
+                Ok(updates)
+            })
+            .await
+            .expect("a session")
+    }
+
+    #[tokio::test]
+    async fn a_relay_makes_no_difference() {
+        let alone = updates(testy()).await;
+        let chain = ProxiesAndAgent::new(testy()).proxy(pass_through()).proxy(pass_through());
+        let behind = updates(ConductorImpl::new_agent("relay", chain)).await;
+        assert_eq!(alone, behind);
+        let replayed = alone.iter().position(|update| matches!(update, SessionUpdate::ReplayComplete(_)));
+        assert_eq!((alone.len(), replayed), (8, Some(6)), "{alone:?}");
+    }
+}

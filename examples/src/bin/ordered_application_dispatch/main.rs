@@ -21,7 +21,7 @@ use view::View;
 /// Everything that the application has to see in order.
 enum Event {
     Update(Box<SessionNotification>),
-    Answered(Result<PromptResponse>),
+    Answered(Box<Result<PromptResponse>>),
     Closed,
 }
 
@@ -52,7 +52,7 @@ async fn main() -> Result<()> {
             let session = agent.send_request(NewSessionRequest::new(cwd)).block_task().await?;
             let prompt = PromptRequest::new(session.session_id, vec![prompt.into()]);
             agent.prepare_request(prompt).on_receiving_result(async move |answer| {
-                events.send(Event::Answered(answer)).map_err(Error::into_internal_error)
+                events.send(Event::Answered(Box::new(answer))).map_err(Error::into_internal_error)
             })?;
             // Received is not applied: only the consumer knows when it is done. It is gone when the
             // agent was gone before.
