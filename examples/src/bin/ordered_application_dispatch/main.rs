@@ -71,7 +71,7 @@ async fn consume(mut queue: mpsc::UnboundedReceiver<Event>, view: View, applied:
         match event {
             Event::Update(update) => view.update(update.update)?,
             Event::Answered(answer) => {
-                view.line(&format!("answered: {:?}", answer?.stop_reason))?;
+                view.line(&format!("answered: {:?}", (*answer)?.stop_reason))?;
                 // The foreground may end now.
                 applied.take();
             }
