@@ -36,6 +36,14 @@ fn an_agent_that_does_not_start_is_named() {
     assert!(stderr.contains("/no/such/agent"), "{stderr}");
 }
 
+const ORDERED: &str = env!("CARGO_BIN_EXE_ordered_application_dispatch");
+
+#[test]
+fn an_application_sees_everything_in_order() {
+    let text = stdout_of(ORDERED, &["--command", AGENT, "one two three"]);
+    assert_eq!(text, "1: one\n2: two\n3: three\nanswered: EndTurn\n3 updates, all of them applied\n");
+}
+
 #[test]
 fn custom_messages() {
     let text = stdout_of(env!("CARGO_BIN_EXE_custom_messages"), &[]);

@@ -52,6 +52,14 @@ pub trait JsonRpcMessage: 'static + Debug + Sized + Send + Clone {
     fn params_text(&self) -> Result<Vec<u8>> {
         codec::write_params(&self.to_untyped_message()?.params)
     }
+
+    /// Whether params that cannot be read as this type belong to another generation of the
+    /// protocol. Such a notification is not malformed: it goes on to later handlers as it came, and
+    /// a relay passes it on.
+    #[doc(hidden)]
+    fn is_foreign(_method: &str, _params: &str) -> bool {
+        false
+    }
 }
 
 /// A message that is answered.

@@ -8,6 +8,7 @@ mod implement;
 mod messages_v1;
 #[cfg(feature = "unstable_protocol_v2")]
 mod messages_v2;
+mod older;
 mod proxy;
 
 pub use agent_client_protocol_schema::v1::*;

@@ -1,7 +1,8 @@
 //! What tests of ACP programs need: agents and proxies that behave predictably, peers that speak
 //! raw bytes from a script, and a monkey that breaks actors.
 //!
-//! - [`testy`], [`pass_through`] and [`arrow`]: components, each also a program of this package.
+//! - [`testy()`], [`pass_through()`] and [`arrow`]: components, each also a program of this package;
+//!   [`test_binaries`] finds the programs.
 //! - [`http_agent`]: an agent behind HTTP for clients of other people, also a program.
 //! - [`scripted`]: the far side of a connection, byte for byte.
 //! - [`chaos`]: kill, stop, panic and stall any actor of any tree, from a seed that can be
@@ -9,11 +10,12 @@
 
 pub mod chaos;
 pub mod scripted;
+pub mod test_binaries;
+pub mod testy;
 
 mod http_agent;
 mod pass_through;
 mod program;
-mod testy;
 
 pub use greenroom_conductor::embedded::arrow_proxy as arrow;
 pub use http_agent::http_agent;

@@ -7,11 +7,8 @@ use greenroom::schema::v1::{
     CancelNotification, ContentBlock, InitializeRequest, NewSessionRequest, PromptRequest, SessionId,
     SessionNotification, SessionUpdate, StopReason, TextContent,
 };
-use greenroom::{AcpAgent, Agent, Client, ConnectionTo, ErrorCode, Result, on_receive_notification};
-
-fn testy() -> AcpAgent {
-    AcpAgent::from_args([env!("CARGO_BIN_EXE_testy")]).expect("a command")
-}
+use greenroom::{Agent, Client, ConnectionTo, ErrorCode, Result, on_receive_notification};
+use greenroom_testkit::test_binaries::testy;
 
 fn prompt(session: &SessionId, text: &str) -> PromptRequest {
     PromptRequest::new(session.clone(), vec![ContentBlock::Text(TextContent::new(text))])

@@ -120,7 +120,12 @@ impl Dispatch {
     pub fn into_notification<N: JsonRpcNotification>(self) -> Result<Result<N, Self>> {
         match self {
             Self::Notification(message) if N::matches_method(&message.method) => {
-                N::parse_message(&message.method, &message.params).map(Ok)
+                match N::parse_message(&message.method, &message.params) {
+                    Err(_) if N::is_foreign(&message.method, &message.params.to_string()) => {
+                        Ok(Err(Self::Notification(message)))
+                    }
+                    read => read.map(Ok),
+                }
             }
             other => Ok(Err(other)),
         }

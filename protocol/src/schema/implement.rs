@@ -2,9 +2,13 @@
 
 /// Implements [`JsonRpcMessage`](crate::JsonRpcMessage) for a type with one fixed method.
 ///
-/// Methods after the first are further spellings, which are read but never written.
+/// Methods after the first are further spellings, which are read but never written. `as` names the
+/// function that reads params, `foreign` the one that knows those of other generations.
 macro_rules! message {
     ($type:ty, $method:expr $(, $other:expr)*) => {
+        message!($type as $crate::codec::read_params, $method $(, $other)*);
+    };
+    ($type:ty as $read:path, $method:expr $(, $other:expr)* $(; foreign $foreign:path)?) => {
         impl $crate::JsonRpcMessage for $type {
             fn matches_method(method: &str) -> bool {
                 method == $method $(|| method == $other)*
@@ -22,37 +26,45 @@ macro_rules! message {
                 if !Self::matches_method(method) {
                     return Err($crate::Error::method_not_found().data(method.to_owned()));
                 }
-                $crate::codec::reread_params(params)
+                $read(&serde_json::to_string(params).map_err($crate::Error::into_internal_error)?)
             }
 
             fn parse_params(method: &str, params: &str) -> $crate::Result<Self> {
                 if !Self::matches_method(method) {
                     return Err($crate::Error::method_not_found().data(method.to_owned()));
                 }
-                $crate::codec::read_params(params)
+                $read(params)
             }
 
             fn params_text(&self) -> $crate::Result<Vec<u8>> {
                 $crate::codec::write_params(self)
             }
+
+            $(fn is_foreign(method: &str, params: &str) -> bool {
+                Self::matches_method(method) && $foreign(params)
+            })?
         }
     };
 }
 
-/// Implements [`JsonRpcResponse`](crate::JsonRpcResponse) for a serde type.
+/// Implements [`JsonRpcResponse`](crate::JsonRpcResponse) for a serde type. `as` names the functions
+/// that read it from text and from a value.
 macro_rules! response {
     ($type:ty) => {
+        response!($type as ($crate::codec::read_result, $crate::codec::read_result_value));
+    };
+    ($type:ty as ($text:path, $value:path)) => {
         impl $crate::JsonRpcResponse for $type {
             fn into_json(self, _method: &str) -> $crate::Result<serde_json::Value> {
                 $crate::codec::result_value(&self)
             }
 
             fn from_value(_method: &str, value: serde_json::Value) -> $crate::Result<Self> {
-                $crate::codec::read_result_value(value)
+                $value(value)
             }
 
             fn from_text(_method: &str, text: &str) -> $crate::Result<Self> {
-                $crate::codec::read_result(text)
+                $text(text)
             }
 
             fn into_text(self, _method: &str) -> $crate::Result<Vec<u8>> {
@@ -65,8 +77,14 @@ macro_rules! response {
 /// Implements request and response traits for a pair of types.
 macro_rules! request {
     ($type:ty => $response:ty, $method:expr $(, $other:expr)*) => {
+        request!(
+            $type => $response as ($crate::codec::read_result, $crate::codec::read_result_value),
+            $method $(, $other)*
+        );
+    };
+    ($type:ty => $response:ty as ($text:path, $value:path), $method:expr $(, $other:expr)*) => {
         message!($type, $method $(, $other)*);
-        response!($response);
+        response!($response as ($text, $value));
         impl $crate::JsonRpcRequest for $type {
             type Response = $response;
         }
@@ -76,7 +94,10 @@ macro_rules! request {
 /// Implements the notification traits.
 macro_rules! notification {
     ($type:ty, $method:expr $(, $other:expr)*) => {
-        message!($type, $method $(, $other)*);
+        notification!($type as $crate::codec::read_params, $method $(, $other)*);
+    };
+    ($type:ty as $read:path, $method:expr $(, $other:expr)* $(; foreign $foreign:path)?) => {
+        message!($type as $read, $method $(, $other)* $(; foreign $foreign)?);
         impl $crate::JsonRpcNotification for $type {}
     };
 }

@@ -3,6 +3,8 @@
 use agent_client_protocol_schema::v1;
 
 use super::implement::{extension, message, notification, request, response, successor};
+use super::older;
+use crate::codec;
 
 // Client to agent.
 request!(v1::InitializeRequest => v1::InitializeResponse, v1::AGENT_METHOD_NAMES.initialize);
@@ -52,7 +54,7 @@ request!(v1::CreateElicitationRequest => v1::CreateElicitationResponse, v1::CLIE
 request!(v1::MessageMcpRequest => v1::MessageMcpResponse, v1::CLIENT_METHOD_NAMES.mcp_message);
 
 notification!(v1::CancelNotification, v1::AGENT_METHOD_NAMES.session_cancel);
-notification!(v1::SessionNotification, v1::CLIENT_METHOD_NAMES.session_update);
+notification!(v1::SessionNotification as codec::read_params, v1::CLIENT_METHOD_NAMES.session_update; foreign older::is_plan_file);
 notification!(v1::CompleteElicitationNotification, v1::CLIENT_METHOD_NAMES.elicitation_complete);
 notification!(v1::CancelRequestNotification, v1::PROTOCOL_LEVEL_METHOD_NAMES.cancel_request);
 #[cfg(feature = "unstable_auth_status")]

@@ -301,6 +301,10 @@ where
         };
         let notification = match Notif::parse_params(call.method(), call.params_text()) {
             Ok(notification) => notification,
+            Err(_) if Notif::is_foreign(call.method(), call.params_text()) => {
+                let message = Delivery::Notification(call);
+                return Box::pin(std::future::ready(Ok(Handled::No { message, retry: false })));
+            }
             Err(error) => {
                 // A notification is never answered; the reason may quote payload and stays out.
                 tracing::warn!(
@@ -360,8 +364,11 @@ where
     ) -> BoxFuture<'a, Result<Handled<Delivery>>> {
         let original = delivery.original();
         let dispatch = match typed::<Req, Notif>(delivery, connection.counterpart().role_id()) {
-            Ok(Some(dispatch)) => dispatch,
-            Ok(None) => return Box::pin(std::future::ready(Ok(Handled::Yes))),
+            Ok(Read::Typed(dispatch)) => dispatch,
+            Ok(Read::Foreign(message)) => {
+                return Box::pin(std::future::ready(Ok(Handled::No { message, retry: false })));
+            }
+            Ok(Read::Settled) => return Box::pin(std::future::ready(Ok(Handled::Yes))),
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let future = (self.to_future)(&mut self.handler, dispatch, Context::of(connection));
@@ -374,28 +381,39 @@ where
     }
 }
 
-/// Reads a delivery as a typed dispatch. `None` when it was settled here because it was malformed.
+/// What reading a delivery as a typed dispatch gives.
+enum Read<Req: JsonRpcRequest, Notif: JsonRpcNotification> {
+    Typed(Dispatch<Req, Notif>),
+    /// It is for others: see [`JsonRpcMessage::is_foreign`].
+    Foreign(Delivery),
+    /// It was malformed, and that is settled.
+    Settled,
+}
+
 fn typed<Req: JsonRpcRequest, Notif: JsonRpcNotification>(
     delivery: Delivery,
     role: crate::role::RoleId,
-) -> Result<Option<Dispatch<Req, Notif>>> {
+) -> Result<Read<Req, Notif>> {
     Ok(match delivery {
         Delivery::Request(call, open) => match Req::parse_params(call.method(), call.params_text()) {
-            Ok(request) => Some(Dispatch::Request(request, Responder::<serde_json::Value>::new(open).cast())),
+            Ok(request) => Read::Typed(Dispatch::Request(request, Responder::<serde_json::Value>::new(open).cast())),
             Err(error) => {
                 open.answer(Err(error))?;
-                None
+                Read::Settled
             }
         },
         Delivery::Notification(call) => match Notif::parse_params(call.method(), call.params_text()) {
-            Ok(notification) => Some(Dispatch::Notification(notification)),
+            Ok(notification) => Read::Typed(Dispatch::Notification(notification)),
+            Err(_) if Notif::is_foreign(call.method(), call.params_text()) => {
+                Read::Foreign(Delivery::Notification(call))
+            }
             Err(error) => {
                 tracing::warn!(
                     method = call.method(),
                     code = i32::from(error.code),
                     "a malformed notification was ignored"
                 );
-                None
+                Read::Settled
             }
         },
         Delivery::Response(response) => {
@@ -405,7 +423,7 @@ fn typed<Req: JsonRpcRequest, Notif: JsonRpcNotification>(
                 let text = std::str::from_utf8(&text).map_err(Error::into_internal_error)?;
                 <Req::Response as greenroom_protocol::JsonRpcResponse>::from_text(&method, text)
             });
-            Some(Dispatch::Response(result, router.cast()))
+            Read::Typed(Dispatch::Response(result, router.cast()))
         }
     })
 }

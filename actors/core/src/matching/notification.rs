@@ -2,7 +2,7 @@
 
 use greenroom_protocol::{JsonRpcNotification, Result, UntypedMessage};
 
-use super::typed::log_malformed;
+use super::typed::{is_foreign, log_malformed};
 
 /// Tries one type after the other on a notification; the first that fits takes it.
 ///
@@ -30,6 +30,7 @@ impl TypeNotification {
         }
         let state = match N::parse_message(&message.method, &message.params) {
             Ok(notification) => op(notification).await.map(|()| None),
+            Err(_) if is_foreign::<N>(&message) => Ok(Some(message)),
             Err(error) => {
                 log_malformed(&message.method, &error);
                 Ok(None)

@@ -33,6 +33,7 @@ pub(super) fn read<Req: JsonRpcRequest, Notif: JsonRpcNotification>(
         Dispatch::Notification(message) if Notif::matches_method(&message.method) => {
             match Notif::parse_message(&message.method, &message.params) {
                 Ok(notification) => Read::Typed(Dispatch::Notification(notification)),
+                Err(_) if is_foreign::<Notif>(&message) => Read::Other(Dispatch::Notification(message)),
                 Err(error) => {
                     log_malformed(&message.method, &error);
                     Read::Malformed
@@ -47,6 +48,11 @@ pub(super) fn read<Req: JsonRpcRequest, Notif: JsonRpcNotification>(
         }
         other => Read::Other(other),
     })
+}
+
+/// Whether a notification that does not fit its type is for others.
+pub(super) fn is_foreign<N: JsonRpcNotification>(message: &UntypedMessage) -> bool {
+    N::is_foreign(&message.method, &message.params.to_string())
 }
 
 /// A notification is never answered; the reason may quote payload and stays out.
