@@ -69,6 +69,8 @@ pub use session::{
     SessionMessage,
 };
 #[cfg(feature = "unstable_protocol_v2")]
+pub use session::coordination;
+#[cfg(feature = "unstable_protocol_v2")]
 pub use session::{OpenedV2Session, V2ResumeSessionBuilder, V2Session, V2SessionBuilder};
 pub use termination::ConnectionTermination;
 #[cfg(feature = "unstable_protocol_v2")]

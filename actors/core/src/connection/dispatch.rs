@@ -217,7 +217,7 @@ impl<C: Role> Dispatch<C> {
     /// Offers a message to the handlers that were added later.
     async fn offer(&mut self, delivery: Delivery, subject: Subject, retry: bool) {
         let session = self.shared.sessions.of(&delivery);
-        let before = session.as_ref().map_or(u64::MAX, |session| session.number());
+        let before = session.as_ref().map_or(u64::MAX, |session| session.opened());
         match self.dynamic.offer(delivery, self.connection(), before) {
             Offered::Unwanted(delivery) => self.claim(delivery, subject, retry, session).await,
             Offered::Running(handlers) => {

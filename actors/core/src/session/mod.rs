@@ -7,6 +7,9 @@
 mod active;
 mod builder;
 mod coordinator;
+#[cfg(feature = "unstable_protocol_v2")]
+pub mod coordination;
+mod member;
 mod message;
 mod queue;
 mod restore;
