@@ -6,9 +6,11 @@
 //! - [`scripted`]: the far side of a connection, byte for byte.
 //! - [`chaos`]: kill, stop, panic and stall any actor of any tree, from a seed that can be
 //!   replayed, and prove afterwards that nothing was lost.
+//! - [`session_cost`]: what a message costs while thousands of sessions are open.
 
 pub mod chaos;
 pub mod scripted;
+pub mod session_cost;
 
 mod http_agent;
 mod pass_through;

@@ -28,7 +28,10 @@ pub(crate) struct Registry<C: Role> {
     entries: Mutex<Vec<Arc<Added<C>>>>,
     /// How many there are: most connections have none and should not pay for the lock.
     count: AtomicUsize,
-    /// How many were ever added, sessions included. Whoever keeps messages for later looks at it.
+    /// Places that were given out so far.
+    numbers: AtomicU64,
+    /// Changes when something can be found that could not before, sessions included; never earlier.
+    /// Whoever keeps messages for later looks at it.
     generation: AtomicU64,
     closed: AtomicBool,
 }
@@ -48,6 +51,7 @@ impl<C: Role> Default for Registry<C> {
         Self {
             entries: Mutex::new(Vec::new()),
             count: AtomicUsize::new(0),
+            numbers: AtomicU64::new(0),
             generation: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
@@ -73,6 +77,7 @@ impl<C: Role> Registry<C> {
         });
         entries.push(added.clone());
         self.count.store(entries.len(), Ordering::Release);
+        self.announce();
         Some(DynamicHandlerGuard { registry: Arc::downgrade(self), added: Some(added) })
     }
 
@@ -172,6 +177,9 @@ pub(crate) trait AnyRegistry: Any + Send + Sync {
     /// A place behind everything that was added before.
     fn next_number(&self) -> u64;
 
+    /// What was added can be found from now on: what was kept for it is offered again.
+    fn announce(&self);
+
     /// Drops the handlers and takes no more: they may hold what keeps the connection in memory.
     fn close(&self);
 
@@ -180,7 +188,11 @@ pub(crate) trait AnyRegistry: Any + Send + Sync {
 
 impl<C: Role> AnyRegistry for Registry<C> {
     fn next_number(&self) -> u64 {
-        self.generation.fetch_add(1, Ordering::AcqRel) + 1
+        self.numbers.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    fn announce(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     fn close(&self) {

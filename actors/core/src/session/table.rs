@@ -172,6 +172,7 @@ impl SessionTable {
             replaced.end(Error::internal_error().data("this session was opened again on the same connection"));
             self.disown(&replaced.node);
         }
+        connection.dynamic.announce();
         self.start_fresh(connection);
         Ok(entry)
     }

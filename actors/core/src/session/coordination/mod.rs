@@ -22,6 +22,40 @@
 //! input, in wire order. The actor works it off; what the application decided before (a load, a dropped
 //! lease) goes first, so that an answer is never shown to somebody who left.
 //!
+//! ```
+//! use greenroom_actors::coordination::with_sessions;
+//! use greenroom_actors::schema::{ProtocolVersion, v2};
+//! use greenroom_actors::{Agent, Responder, on_receive_request};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> greenroom_actors::Result<()> {
+//! let info = v2::Implementation::new("example", "1");
+//! let initialize = v2::InitializeRequest::new(ProtocolVersion::V2, info.clone());
+//! # let agent = Agent
+//! #     .v2()
+//! #     .on_receive_request(
+//! #         async move |_: v2::InitializeRequest, responder: Responder<v2::InitializeResponse>, _cx| {
+//! #             responder.respond(v2::InitializeResponse::new(ProtocolVersion::V2, info.clone()))
+//! #         },
+//! #         on_receive_request!(),
+//! #     )
+//! #     .on_receive_request(
+//! #         async |_: v2::ResumeSessionRequest, responder: Responder<v2::ResumeSessionResponse>, _cx| {
+//! #             responder.respond(v2::ResumeSessionResponse::new())
+//! #         },
+//! #         on_receive_request!(),
+//! #     );
+//! with_sessions(agent, initialize, "/work", async |sessions| {
+//!     // Two views, one `session/resume`.
+//!     let (left, right) = (sessions.load("existing"), sessions.load("existing"));
+//!     let (left, right) = (left.await?, right.await?);
+//!     assert_eq!(left.log().len(), right.log().len());
+//!     Ok(())
+//! })
+//! .await
+//! # }
+//! ```
+//!
 //! There are no timeouts, retries, prompts or new sessions in this: those are the application's. A log
 //! holds at most [`session_log_cap`](crate::ConnectionOptions::session_log_cap) bytes.
 //!
