@@ -49,11 +49,11 @@ async fn main() -> Result<()> {
             on_receive_request!(),
         )
         .on_receive_request(
-            async |_: CloseSessionRequest, responder: Responder<CloseSessionResponse>, _cx| {
-                match open.swap(false, Ordering::Relaxed) {
-                    true => responder.respond(CloseSessionResponse::new()),
-                    false => responder.respond_with_error(Error::invalid_params().data("it is not open")),
-                }
+            async |_: CloseSessionRequest, responder: Responder<CloseSessionResponse>, _cx| match open
+                .swap(false, Ordering::Relaxed)
+            {
+                true => responder.respond(CloseSessionResponse::new()),
+                false => responder.respond_with_error(Error::invalid_params().data("it is not open")),
             },
             on_receive_request!(),
         )

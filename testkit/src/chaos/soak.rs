@@ -90,7 +90,7 @@ impl Soak {
         let fail = |faults: Vec<String>| Err(Fault { seed: self.seed, faults });
         let before = Handle::current().metrics().num_alive_tasks();
         let mut random = Random::new(self.seed);
-        let stage = match Stage::set(&mut random).await {
+        let stage = match Stage::set(&mut random, self.seed % 5 == 2).await {
             Ok(stage) => stage,
             Err(error) => return fail(vec![format!("the connections did not start: {error}")]),
         };
@@ -108,7 +108,7 @@ impl Soak {
 }
 
 impl Stage {
-    async fn set(random: &mut Random) -> Result<Self> {
+    async fn set(random: &mut Random, dooms: bool) -> Result<Self> {
         let (left, right) = links(random);
         let agent = Worker::new(Arc::new(Ledger::new("driven to linked")));
         let client = Worker::new(Arc::new(Ledger::new("linked to driven")));
@@ -116,7 +116,6 @@ impl Stage {
         let window = Duration::from_micros(*random.pick(&[1, 100, 5_000]));
         let mut options = ConnectionOptions::default();
         options.restart = RestartPolicy { deaths: usize::MAX, window };
-        let dooms = random.once_in(4);
         if !dooms {
             options.session_restart = options.restart;
         }
@@ -144,11 +143,11 @@ impl Stage {
         report.ended(ending.to_string());
         let mut faults = Vec::new();
         let linked = self.linked.connection();
-        let (from_linked, mut from_driven) = match (Waiting::send("linked", linked), Waiting::send("driven", &self.driven))
-        {
-            (Ok(linked), Ok(driven)) => (linked, driven),
-            (Err(error), _) | (_, Err(error)) => return vec![format!("requests were refused: {error}")],
-        };
+        let (from_linked, mut from_driven) =
+            match (Waiting::send("linked", linked), Waiting::send("driven", &self.driven)) {
+                (Ok(linked), Ok(driven)) => (linked, driven),
+                (Err(error), _) | (_, Err(error)) => return vec![format!("requests were refused: {error}")],
+            };
         sessions.into_iter().for_each(|session| from_driven.read(session));
         self.agent.stuck(STUCK).await;
         self.client.stuck(STUCK).await;

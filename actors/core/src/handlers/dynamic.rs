@@ -40,6 +40,9 @@ pub(crate) struct Registry<C: Role> {
 struct Added<C: Role> {
     /// Its place among everything that was added to the connection.
     number: u64,
+    /// The generation that it began. A message whose dispatch began before is none of its business: it
+    /// would overtake what was kept for this handler.
+    since: AtomicU64,
     interests: Vec<Interest>,
     /// Only the dispatch actor locks it, one message at a time.
     handlers: tokio::sync::Mutex<Handlers<'static, C>>,
@@ -71,13 +74,14 @@ impl<C: Role> Registry<C> {
         }
         let added = Arc::new(Added {
             number: self.next_number(),
+            since: AtomicU64::new(u64::MAX),
             interests: handlers.interests(),
             handlers: tokio::sync::Mutex::new(handlers),
             active: AtomicBool::new(true),
         });
         entries.push(added.clone());
         self.count.store(entries.len(), Ordering::Release);
-        self.announce();
+        added.since.store(self.announce(), Ordering::Release);
         Some(DynamicHandlerGuard { registry: Arc::downgrade(self), added: Some(added) })
     }
 
@@ -102,17 +106,20 @@ impl<C: Role> Registry<C> {
             && self.entries.lock().iter().any(|added| added.wants(Kind::Response, method, from))
     }
 
-    /// Has those handlers look at the message that may want it, in order, up to the one with this
-    /// number. Gives the message back at once when there are none.
+    /// Has those handlers look at the message that may want it, in order, up to the one with the number
+    /// `before`, without those that came after the generation `seen`. Gives the message back at once
+    /// when there are none.
     ///
     /// The future holds everything it needs, so it may outlive the actor that began it. A panic
     /// becomes an error of this message alone.
-    pub(crate) fn offer(&self, delivery: Delivery, connection: ConnectionTo<C>, before: u64) -> Offered {
+    pub(crate) fn offer(&self, delivery: Delivery, connection: ConnectionTo<C>, before: u64, seen: u64) -> Offered {
         if self.count.load(Ordering::Acquire) == 0 {
             return Offered::Unwanted(delivery);
         }
         let (kind, method, from) = (delivery.kind(), delivery.method(), delivery.peer());
-        let wants = |added: &&Arc<Added<C>>| added.number < before && added.wants(kind, method, from);
+        let wants = |added: &&Arc<Added<C>>| {
+            added.number < before && added.since.load(Ordering::Acquire) <= seen && added.wants(kind, method, from)
+        };
         let wanting: Vec<_> = self.entries.lock().iter().filter(wants).cloned().collect();
         if wanting.is_empty() {
             return Offered::Unwanted(delivery);
@@ -177,8 +184,9 @@ pub(crate) trait AnyRegistry: Any + Send + Sync {
     /// A place behind everything that was added before.
     fn next_number(&self) -> u64;
 
-    /// What was added can be found from now on: what was kept for it is offered again.
-    fn announce(&self);
+    /// What was added can be found from now on: what was kept for it is offered again. Returns the
+    /// generation that begins.
+    fn announce(&self) -> u64;
 
     /// Drops the handlers and takes no more: they may hold what keeps the connection in memory.
     fn close(&self);
@@ -191,8 +199,8 @@ impl<C: Role> AnyRegistry for Registry<C> {
         self.numbers.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    fn announce(&self) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
+    fn announce(&self) -> u64 {
+        self.generation.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     fn close(&self) {

@@ -6,9 +6,9 @@
 
 mod active;
 mod builder;
-mod coordinator;
 #[cfg(feature = "unstable_protocol_v2")]
 pub mod coordination;
+mod coordinator;
 mod member;
 mod message;
 mod queue;

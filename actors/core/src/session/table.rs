@@ -1,7 +1,7 @@
 //! The open sessions of one connection: from a session id to its coordinator.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use greenroom_protocol::schema::SessionId;
@@ -28,6 +28,8 @@ pub(crate) struct SessionEntry {
     id: Arc<str>,
     /// When it was opened, counted with the handlers that were added to the connection.
     number: u64,
+    /// The generation of handlers that it began.
+    since_generation: AtomicU64,
     mailbox: Mailbox<SessionItem>,
     queue: SharedQueue,
     seat: Seat<Coordinator>,
@@ -40,6 +42,11 @@ impl SessionEntry {
     /// When it was opened, counted with the handlers that were added to the connection.
     pub(crate) fn opened(&self) -> u64 {
         self.number
+    }
+
+    /// Whether it was there when the handlers of this generation were.
+    pub(crate) fn is_known_to(&self, generation: u64) -> bool {
+        self.since_generation.load(Ordering::Acquire) <= generation
     }
 
     pub(super) fn queue(&self) -> &SharedQueue {
@@ -62,7 +69,6 @@ impl SessionEntry {
             );
         }
     }
-
 }
 
 impl Member for SessionEntry {
@@ -172,7 +178,7 @@ impl SessionTable {
             replaced.end(Error::internal_error().data("this session was opened again on the same connection"));
             self.disown(&replaced.node);
         }
-        connection.dynamic.announce();
+        entry.since_generation.store(connection.dynamic.announce(), Ordering::Release);
         self.start_fresh(connection);
         Ok(entry)
     }
@@ -228,7 +234,8 @@ impl SessionTable {
         let stage = Coordinator::new(weak, number, mailbox.clone(), queue.clone(), self.cap, self.deadline);
         let seat = Seat::new(stage, mailbox.clone(), node.clone(), connection.live.clone());
         let (budget, since) = (Mutex::new(RestartBudget::new(self.restart)), Instant::now());
-        Arc::new(SessionEntry { id: id.0.clone(), number, mailbox, queue, seat, node, budget, since })
+        let since_generation = AtomicU64::new(u64::MAX);
+        Arc::new(SessionEntry { id: id.0.clone(), number, since_generation, mailbox, queue, seat, node, budget, since })
     }
 
     /// The session that a message of the agent belongs to.

@@ -8,8 +8,8 @@ use greenroom::coordination::SharedSessions;
 use greenroom::runtime::RestartPolicy;
 use greenroom::schema::v2;
 use greenroom::{
-    Agent, Client, ConnectionOptions, Error, Responder, Result, UntypedMessage, V2ConnectionTo, on_receive_notification,
-    on_receive_request,
+    Agent, Client, ConnectionOptions, Error, Responder, Result, UntypedMessage, V2ConnectionTo,
+    on_receive_notification, on_receive_request,
 };
 use greenroom_testkit::chaos::{FaultKind, Flavour, Monkey, Random, Report};
 use parking_lot::Mutex;
@@ -139,7 +139,9 @@ async fn run(seed: u64) -> Report {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        timeout(Duration::from_secs(10), until).await.map_err(|_| Error::internal_error().data("a session stays open"))?;
+        timeout(Duration::from_secs(10), until)
+            .await
+            .map_err(|_| Error::internal_error().data("a session stays open"))?;
         drop(sessions);
         Ok(())
     });

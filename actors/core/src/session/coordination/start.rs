@@ -65,7 +65,16 @@ impl<Link: HasPeer<Agent>> V2ConnectionTo<Link> {
             };
             let seat = Seat::new(stage, events.clone(), node.clone(), shared.live.clone());
             let budget = Mutex::new(RestartBudget::new(shared.sessions.restart()));
-            Arc::new(CoordinationEntry { connection: weak, number, events, seat, node, budget, since: Instant::now(), end })
+            Arc::new(CoordinationEntry {
+                connection: weak,
+                number,
+                events,
+                seat,
+                node,
+                budget,
+                since: Instant::now(),
+                end,
+            })
         })?;
         Ok(SharedSessions { owner })
     }
