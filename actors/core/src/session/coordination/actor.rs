@@ -46,7 +46,7 @@ pub(super) enum Command {
 /// What the agent said.
 pub(super) enum Event {
     /// An update of a session, and its size.
-    Update(SessionId, SessionUpdate, usize),
+    Update(SessionId, Box<SessionUpdate>, usize),
     Resumed(SessionId, Operation, Result<ResumeSessionResponse>),
     Closed(SessionId, Operation, Result<()>),
     /// There are commands.
@@ -116,7 +116,7 @@ impl<C: HasPeer<Agent>> Coordination<C> {
     /// False when nothing more comes.
     fn event(&mut self, event: Event) -> bool {
         let effects = match event {
-            Event::Update(session, update, size) => self.update(&session, update, size),
+            Event::Update(session, update, size) => self.update(&session, *update, size),
             Event::Resumed(session, operation, outcome) => {
                 let refused = match outcome {
                     Ok(response) => {

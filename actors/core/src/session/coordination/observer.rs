@@ -29,7 +29,7 @@ impl Observer {
         match UpdateSessionNotification::parse_params(call.method(), call.params_text()) {
             Ok(notification) => {
                 // A coordination that is over wants nothing any more.
-                let _ = self.events.send(Event::Update(notification.session_id, notification.update, size));
+                let _ = self.events.send(Event::Update(notification.session_id, Box::new(notification.update), size));
             }
             Err(error) => {
                 // Never answered; the reason may quote payload and stays out.

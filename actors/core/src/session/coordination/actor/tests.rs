@@ -36,7 +36,7 @@ fn update(text: &str) -> SessionUpdate {
 }
 
 fn said(text: &str) -> Event {
-    Event::Update(id(), update(text), text.len())
+    Event::Update(id(), Box::new(update(text)), text.len())
 }
 
 fn resumed(operation: Operation) -> Event {
