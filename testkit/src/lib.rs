@@ -7,9 +7,11 @@
 //! - [`scripted`]: the far side of a connection, byte for byte.
 //! - [`chaos`]: kill, stop, panic and stall any actor of any tree, from a seed that can be
 //!   replayed, and prove afterwards that nothing was lost.
+//! - [`session_cost`]: what a message costs while thousands of sessions are open.
 
 pub mod chaos;
 pub mod scripted;
+pub mod session_cost;
 pub mod test_binaries;
 pub mod testy;
 

@@ -15,7 +15,8 @@ use greenroom_testkit::chaos::{Campaign, FaultKind, Flavour, Ledger, Monkey, Rep
 use serde_json::{Value, json};
 
 /// What a connection over a byte stream consists of, below its supervisor.
-const ACTORS: [&str; 7] = ["reader", "writer", "incoming", "dispatch", "outgoing", "pending", "tasks"];
+const ACTORS: [&str; 9] =
+    ["reader", "writer", "incoming", "dispatch", "outgoing", "pending", "tasks", "sessions", "session"];
 
 fn soak(flavour: Flavour) {
     let campaign = Campaign::from_environment(6, 2_000);
@@ -32,6 +33,7 @@ fn soak(flavour: Flavour) {
         let fault_happened = ACTORS.iter().any(|actor| report.attacks(actor, fault) > 0);
         assert!(fault_happened, "nobody suffered a {}", fault.name());
     }
+    assert!(report.failed_sessions > 0, "no session failed while the others went on");
 }
 
 #[test]
@@ -44,14 +46,27 @@ fn nothing_is_lost_on_two_threads() {
     soak(Flavour::TwoThreads);
 }
 
-#[test]
-fn a_lost_message_is_noticed() {
+/// What a run says that loses the mailboxes of these actors.
+fn lossy(targets: Option<Vec<&'static str>>) -> String {
     let mut soak = Soak::new(1, 3_000);
     soak.durable = false;
+    soak.targets = targets;
     soak.patience = Duration::from_secs(2);
     let fault = Flavour::CurrentThread.runtime().block_on(soak.run()).expect_err("mailboxes were thrown away");
-    let text = fault.to_string();
+    fault.to_string()
+}
+
+#[test]
+fn a_lost_message_is_noticed() {
+    let text = lossy(None);
     assert!(text.contains("lost:") || text.contains("without an outcome:"), "{text}");
+}
+
+#[test]
+fn what_a_coordinator_loses_is_noticed() {
+    let text = lossy(Some(vec!["session"]));
+    let in_a_session = |line: &str| line.trim_start().starts_with("session s") && line.contains("lost:");
+    assert!(text.lines().any(in_a_session), "{text}");
 }
 
 /// Two trees of one process that pass messages by value: no reader, no writer, no bytes.

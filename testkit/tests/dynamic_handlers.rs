@@ -141,6 +141,32 @@ async fn what_came_before_its_handler_is_kept_for_it_in_order() {
     }
 }
 
+/// Passes everything on; with the first message, adds a handler that takes what it passes on.
+struct Recruits(Option<mpsc::UnboundedSender<(&'static str, Value)>>);
+
+impl<C: Role> HandleDispatchFrom<C> for Recruits {
+    async fn handle_dispatch_from(&mut self, message: Dispatch, cx: ConnectionTo<C>) -> Result<Handled<Dispatch>> {
+        if let Some(notes) = self.0.take() {
+            cx.add_dynamic_handler(Takes { name: "recruit", method: "session/update", notes })?.detach();
+        }
+        Ok(Handled::No { message, retry: false })
+    }
+}
+
+/// A handler that comes in the middle, while what was kept is offered to another one.
+#[tokio::test]
+async fn what_was_offered_in_vain_comes_before_what_was_not_offered_yet() {
+    let mut side = Side::new().await;
+    for number in 0..5 {
+        side.note("session/update", json!({ "sessionId": "s", "n": number })).await;
+    }
+    side.settle().await;
+    side.cx.add_dynamic_handler(Recruits(Some(side.sender.clone()))).expect("runs").detach();
+    for number in 0..5 {
+        assert_eq!(side.notes.recv().await, Some(("recruit", json!({ "sessionId": "s", "n": number }))));
+    }
+}
+
 #[tokio::test]
 async fn what_belongs_to_no_session_is_not_kept() {
     let mut side = Side::new().await;

@@ -66,6 +66,8 @@ pub use role::{HasPeer, RemoteStyle, Role, RoleId, UntypedRole};
 pub use run::{ChainRun, NullRun, RunWithConnectionTo};
 #[cfg(all(feature = "unstable_protocol_v2", feature = "unstable_session_fork"))]
 pub use session::V2ForkSessionBuilder;
+#[cfg(feature = "unstable_protocol_v2")]
+pub use session::coordination;
 pub use session::{
     ActiveSession, Blocking, NonBlocking, RestoreSessionBuilder, RestoredSession, SessionBlockState, SessionBuilder,
     SessionMessage,

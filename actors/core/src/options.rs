@@ -43,6 +43,14 @@ pub struct ConnectionOptions {
     /// Bytes of one session's messages that may wait for its reader. Above that the session fails,
     /// and only it.
     pub session_cap: usize,
+    /// Bytes of the log of one session that is shared by
+    /// [`coordinate_sessions`](crate::V2ConnectionTo::coordinate_sessions); the default is 64 MiB.
+    /// Above that the log ends with an error, and no other.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub session_log_cap: usize,
+    /// How often the coordinator of one session may die before that session fails, and only it. The
+    /// default forgives three deaths in a minute.
+    pub session_restart: RestartPolicy,
     /// Time that a cancelled turn has to end by itself.
     pub cancel_deadline: Duration,
     /// Whether JSON arrays are taken apart (the default) or refused as a whole.
@@ -65,6 +73,9 @@ impl Default for ConnectionOptions {
             restart: RestartPolicy::default(),
             drain: DRAIN,
             session_cap: 16 * 1024 * 1024,
+            #[cfg(feature = "unstable_protocol_v2")]
+            session_log_cap: 64 * 1024 * 1024,
+            session_restart: RestartPolicy { deaths: 3, window: Duration::from_secs(60) },
             cancel_deadline: Duration::from_secs(30),
             batches: Batches::Accept,
             proxy_versions: ProxyVersions::ByDialect,

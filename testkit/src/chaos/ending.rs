@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use greenroom::{ConnectionTo, HasPeer, Result, Role, is_connection_terminated, is_incoming_transport_closed};
+use greenroom::{
+    ActiveSession, Agent, ConnectionTo, HasPeer, Result, Role, is_connection_terminated, is_incoming_transport_closed,
+};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -77,6 +79,11 @@ impl Waiting {
             requests.spawn(connection.send_request(stuck_request()?).block_task());
         }
         Ok(Self { side, requests })
+    }
+
+    /// Waits for the next message of a session as well.
+    pub(super) fn read(&mut self, mut session: ActiveSession<'static, Agent>) {
+        self.requests.spawn(async move { session.read_update().await.map(|message| format!("{message:?}").into()) });
     }
 
     /// Expects that each fails soon, with an error that says that the connection is over. Returns

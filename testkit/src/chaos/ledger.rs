@@ -1,5 +1,6 @@
 //! The books of one direction: what was sent, what arrived, what was settled.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 /// Knows every numbered message from one side to the other. Shared by both sides.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    name: &'static str,
+    name: Cow<'static, str>,
     books: Mutex<Books>,
     interrupted: AtomicU64,
 }
@@ -30,8 +31,8 @@ struct Books {
 impl Ledger {
     /// Empty books; `name` says which direction they are about.
     #[must_use]
-    pub fn new(name: &'static str) -> Self {
-        Self { name, ..Self::default() }
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
+        Self { name: name.into(), ..Self::default() }
     }
 
     /// The next message is about to be sent; returns its number.
@@ -60,6 +61,11 @@ impl Ledger {
             Err(error) if is_interrupted(error) => drop(self.interrupted.fetch_add(1, Ordering::Relaxed)),
             Err(error) => books.wrong.push(format!("{number} got the error {error:?}")),
         }
+    }
+
+    /// Something else is not as it must be.
+    pub fn wrong(&self, what: impl Into<String>) {
+        self.books.lock().wrong.push(what.into());
     }
 
     /// Requests whose handler was cut off.
@@ -105,7 +111,7 @@ impl Ledger {
     }
 }
 
-fn is_interrupted(error: &Error) -> bool {
+pub(super) fn is_interrupted(error: &Error) -> bool {
     // The origin is local; what came over the wire is told by its data.
     error.origin() == Origin::Interrupted || error.data.as_ref().is_some_and(|data| data["reason"] == "interrupted")
 }

@@ -4,17 +4,21 @@
 //! - [`Report`] counts what it did, by kind of actor and kind of fault.
 //! - [`Ledger`] knows every message that was sent and finds what is lost, repeated, out of order
 //!   or settled twice.
-//! - [`Soak`] puts the three together: one run with two connected trees under attack.
+//! - [`Soak`] puts the three together: one run with two connected trees under attack, with plain
+//!   messages both ways, sessions, and handlers that come and go.
 //! - [`Campaign`] does many runs, each in a runtime of its own.
 
 mod campaign;
 mod ending;
+mod lanes;
 mod ledger;
 mod monkey;
 mod parent;
 mod random;
 mod report;
+mod sessions;
 mod soak;
+mod traffic;
 mod workload;
 
 pub use campaign::{Campaign, Flavour};

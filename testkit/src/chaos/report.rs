@@ -14,6 +14,8 @@ pub struct Report {
     pub messages: u64,
     /// Requests whose handler was cut off: their callers got an error that says so.
     pub interrupted: u64,
+    /// Sessions whose coordinators were broken until they failed, and nothing else with them.
+    pub failed_sessions: u64,
     attacks: BTreeMap<&'static str, BTreeMap<FaultKind, u64>>,
     restarts: BTreeMap<&'static str, u64>,
     endings: BTreeMap<String, u64>,
@@ -58,6 +60,7 @@ impl Report {
         self.runs += other.runs;
         self.messages += other.messages;
         self.interrupted += other.interrupted;
+        self.failed_sessions += other.failed_sessions;
         for (actor, faults) in &other.attacks {
             for (fault, count) in faults {
                 *self.attacks.entry(actor).or_default().entry(*fault).or_default() += count;
@@ -76,19 +79,20 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} runs, {} messages, {} attacks, {} handlers interrupted",
+            "{} runs, {} messages, {} attacks, {} handlers interrupted, {} sessions failed on purpose",
             self.runs,
             self.messages,
             self.total_attacks(),
-            self.interrupted
+            self.interrupted,
+            self.failed_sessions
         )?;
-        write!(f, "{:<12}", "actor")?;
+        write!(f, "{:<13}", "actor")?;
         for fault in FaultKind::ALL {
             write!(f, "{:>13}", fault.name())?;
         }
         writeln!(f, "{:>10}", "restarts")?;
         for actor in self.attacks.keys() {
-            write!(f, "{actor:<12}")?;
+            write!(f, "{actor:<13}")?;
             for fault in FaultKind::ALL {
                 write!(f, "{:>13}", self.attacks(actor, fault))?;
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use greenroom::link::Link;
 use greenroom::runtime::{Node, RestartPolicy};
 use greenroom::{
-    Agent, Channel, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage,
+    ActiveSession, Agent, Channel, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage,
     on_receive_notification, on_receive_request,
 };
 use ractor::{Actor, ActorCell};
@@ -19,11 +19,10 @@ use tokio::time::{sleep, timeout};
 
 use super::ending::{Ending, STUCK, Waiting, late_request};
 use super::ledger::Ledger;
-use super::monkey::Monkey;
 use super::parent::Parent;
 use super::random::Random;
 use super::report::Report;
-use super::workload::{Worker, produce};
+use super::workload::Worker;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -36,6 +35,8 @@ pub struct Soak {
     pub patience: Duration,
     /// False to lose the mailbox of every actor that is attacked. Then the run must fail.
     pub durable: bool,
+    /// The only kinds of actors to attack; `None` for all.
+    pub targets: Option<Vec<&'static str>>,
 }
 
 /// A run that went wrong, with what is needed to do it again.
@@ -54,25 +55,31 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// A session of the driven side.
+pub(super) type Session = ActiveSession<'static, Agent>;
+
 /// The two connections of a run, and who looks after them.
-struct Stage {
-    linked: Connection<Client>,
+pub(super) struct Stage {
+    pub(super) linked: Connection<Client>,
     parent: ActorCell,
     parent_done: JoinHandle<()>,
-    driven: ConnectionTo<Agent>,
+    pub(super) driven: ConnectionTo<Agent>,
     driving: JoinHandle<Result<()>>,
     finish: oneshot::Sender<()>,
     /// Handles what the driven side sends.
-    agent: Worker,
+    pub(super) agent: Worker,
     /// Handles what the linked side sends.
-    client: Worker,
+    pub(super) client: Worker,
+    /// Whether one session has to fail: then its coordinator may die as often as usual, and the others
+    /// are spared.
+    pub(super) dooms: bool,
 }
 
 impl Soak {
     /// A run with this seed, under the usual conditions.
     #[must_use]
     pub fn new(seed: u64, messages: usize) -> Self {
-        Self { seed, messages, patience: Duration::from_secs(60), durable: true }
+        Self { seed, messages, patience: Duration::from_secs(60), durable: true, targets: None }
     }
 
     /// Does the run. Nothing else may run in the runtime: every task that is left is a fault.
@@ -83,78 +90,25 @@ impl Soak {
         let fail = |faults: Vec<String>| Err(Fault { seed: self.seed, faults });
         let before = Handle::current().metrics().num_alive_tasks();
         let mut random = Random::new(self.seed);
-        let stage = match Stage::set(&mut random).await {
+        let stage = match Stage::set(&mut random, self.seed % 5 == 2).await {
             Ok(stage) => stage,
             Err(error) => return fail(vec![format!("the connections did not start: {error}")]),
         };
         let trees = [stage.linked.tree(), stage.driven.tree()];
         let mut report = Report::default();
         report.runs = 1;
-        let mut faults = match self.traffic(&stage, &trees, &mut random, &mut report).await {
-            Ok(()) => Vec::new(),
+        let sessions = match self.traffic(&stage, &trees, &mut random, &mut report).await {
+            Ok(sessions) => sessions,
             Err(faults) => return fail(faults),
         };
-        faults.extend(stage.end(Ending::of(self.seed), &mut report).await);
+        let mut faults = stage.end(Ending::of(self.seed), sessions, &mut report).await;
         faults.extend(nothing_left(&trees, before).await);
         if faults.is_empty() { Ok(report) } else { fail(faults) }
-    }
-
-    /// Both sides send everything, under attack.
-    async fn traffic(
-        &self,
-        stage: &Stage,
-        trees: &[Arc<Node>],
-        random: &mut Random,
-        report: &mut Report,
-    ) -> Result<(), Vec<String>> {
-        let mut monkey = Monkey::new(random.number()).pace(3 + random.below(30));
-        if !self.durable {
-            monkey = monkey.losing_mailboxes();
-        }
-        let attack = monkey.attack(trees.to_vec());
-        let half = self.messages / 2;
-        let (done, linked_done) = oneshot::channel();
-        // As a task of the connection on one side, as a free task on the other.
-        let (cx, ledger, seed) = (stage.linked.connection().clone(), stage.client.ledger.clone(), random.number());
-        let spawned = stage.linked.connection().spawn(async move {
-            produce(cx, ledger, half, seed).await?;
-            let _ = done.send(());
-            Ok(())
-        });
-        let ours = produce(stage.driven.clone(), stage.agent.ledger.clone(), self.messages - half, random.number());
-        let both = async {
-            spawned?;
-            let (ours, theirs) = tokio::join!(ours, linked_done);
-            ours?;
-            theirs.map_err(Error::into_internal_error)?;
-            // Notifications are not answered: the last ones may still be under way.
-            while !(stage.agent.ledger.is_complete() && stage.client.ledger.is_complete()) {
-                sleep(Duration::from_millis(1)).await;
-            }
-            Ok::<_, Error>(())
-        };
-        let outcome = timeout(self.patience, both).await;
-        report.add(&attack.stop().await);
-        let mut faults = Vec::new();
-        match outcome {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => faults.push(format!("sending failed: {error:?}")),
-            Err(_) => faults.extend(trees.iter().map(|tree| format!("hung:\n{}", tree.snapshot()))),
-        }
-        for worker in [&stage.agent, &stage.client] {
-            faults.extend(worker.ledger.check());
-            report.messages += worker.ledger.sent();
-            report.interrupted += worker.ledger.interrupted();
-        }
-        for node in trees.iter().flat_map(Node::flatten) {
-            report.restarted(node.kind(), u64::from(node.restarts()));
-        }
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 }
 
 impl Stage {
-    async fn set(random: &mut Random) -> Result<Self> {
+    async fn set(random: &mut Random, dooms: bool) -> Result<Self> {
         let (left, right) = links(random);
         let agent = Worker::new(Arc::new(Ledger::new("driven to linked")));
         let client = Worker::new(Arc::new(Ledger::new("linked to driven")));
@@ -162,6 +116,9 @@ impl Stage {
         let window = Duration::from_micros(*random.pick(&[1, 100, 5_000]));
         let mut options = ConnectionOptions::default();
         options.restart = RestartPolicy { deaths: usize::MAX, window };
+        if !dooms {
+            options.session_restart = options.restart;
+        }
         options.incoming_credit = 1 << (10 + random.below(8));
         options.drain = Duration::from_millis(100);
         let (parent, done) = Actor::spawn(None, Parent, ()).await.map_err(Error::into_internal_error)?;
@@ -172,19 +129,26 @@ impl Stage {
         let (finish, finished) = oneshot::channel();
         let driving = tokio::spawn(drive(right, client.clone(), options, tell, finished));
         let driven = told.await.map_err(Error::into_internal_error)?;
-        Ok(Self { linked, parent, parent_done, driven, driving, finish, agent, client })
+        Ok(Self { linked, parent, parent_done, driven, driving, finish, agent, client, dooms })
     }
 
-    /// Ends both connections while requests wait. Returns what is wrong.
-    async fn end(self, ending: Ending, report: &mut Report) -> Vec<String> {
+    /// The books of everything that is said.
+    pub(super) fn books(&self) -> Vec<Arc<Ledger>> {
+        [&self.agent, &self.client].into_iter().flat_map(Worker::books).collect()
+    }
+
+    /// Ends both connections while requests and the readers of these sessions wait. Returns what is
+    /// wrong.
+    async fn end(self, ending: Ending, sessions: Vec<Session>, report: &mut Report) -> Vec<String> {
         report.ended(ending.to_string());
         let mut faults = Vec::new();
         let linked = self.linked.connection();
-        let (from_linked, from_driven) = match (Waiting::send("linked", linked), Waiting::send("driven", &self.driven))
-        {
-            (Ok(linked), Ok(driven)) => (linked, driven),
-            (Err(error), _) | (_, Err(error)) => return vec![format!("requests were refused: {error}")],
-        };
+        let (from_linked, mut from_driven) =
+            match (Waiting::send("linked", linked), Waiting::send("driven", &self.driven)) {
+                (Ok(linked), Ok(driven)) => (linked, driven),
+                (Err(error), _) | (_, Err(error)) => return vec![format!("requests were refused: {error}")],
+            };
+        sessions.into_iter().for_each(|session| from_driven.read(session));
         self.agent.stuck(STUCK).await;
         self.client.stuck(STUCK).await;
         match ending {
@@ -256,7 +220,7 @@ async fn start_linked(
             on_receive_request!(),
         )
         .on_receive_notification(
-            async move |note: UntypedMessage, _cx| notes.note(note).await,
+            async move |note: UntypedMessage, cx| notes.note(note, cx).await,
             on_receive_notification!(),
         )
         .spawn_linked(link, parent)
@@ -282,7 +246,7 @@ async fn drive(
             on_receive_request!(),
         )
         .on_receive_notification(
-            async move |note: UntypedMessage, _cx| notes.note(note).await,
+            async move |note: UntypedMessage, cx| notes.note(note, cx).await,
             on_receive_notification!(),
         )
         .connect_with(link, async move |cx: ConnectionTo<Agent>| {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom::{ConnectionTo, HasPeer, Responder, Result, Role, UntypedMessage};
+use greenroom::{ConnectionTo, Handled, HasPeer, Responder, Result, Role, UntypedMessage};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
+use super::lanes::Lanes;
 use super::ledger::Ledger;
 use super::random::Random;
+use super::sessions::Sessions;
 
 /// Requests of one side that may be under way at once.
 const WINDOW: u32 = 64;
@@ -28,17 +30,48 @@ const NOTE: &str = "note";
 pub(super) struct Worker {
     /// Messages that come in.
     pub(super) ledger: Arc<Ledger>,
+    /// Sessions of the other side.
+    pub(super) sessions: Sessions,
+    /// Streams that the other side asks for.
+    pub(super) lanes: Lanes,
     kept: Arc<Mutex<Vec<Responder>>>,
     stuck: Arc<watch::Sender<usize>>,
 }
 
 impl Worker {
     pub(super) fn new(ledger: Arc<Ledger>) -> Self {
-        Self { ledger, kept: Arc::default(), stuck: Arc::new(watch::Sender::new(0)) }
+        Self {
+            ledger,
+            sessions: Sessions::default(),
+            lanes: Lanes::default(),
+            kept: Arc::default(),
+            stuck: Arc::new(watch::Sender::new(0)),
+        }
     }
 
     /// Handles a request.
-    pub(super) async fn serve<C: Role>(
+    pub(super) async fn serve<C: Role + HasPeer<C>>(
+        &self,
+        request: UntypedMessage,
+        responder: Responder,
+        connection: ConnectionTo<C>,
+    ) -> Result<Handled<(UntypedMessage, Responder)>> {
+        if Sessions::takes(&request) || Lanes::takes(&request) {
+            // A lane's handler may be away for a while.
+            let retry = Lanes::takes(&request);
+            return Ok(Handled::No { message: (request, responder), retry });
+        }
+        let Some((request, responder)) = self.sessions.serve(request, responder, &connection).await? else {
+            return Ok(Handled::Yes);
+        };
+        let Some((request, responder)) = self.lanes.serve(request, responder, &connection)? else {
+            return Ok(Handled::Yes);
+        };
+        self.work(request, responder, connection).await?;
+        Ok(Handled::Yes)
+    }
+
+    async fn work<C: Role>(
         &self,
         request: UntypedMessage,
         responder: Responder,
@@ -67,13 +100,31 @@ impl Worker {
     }
 
     /// Handles a notification.
-    pub(super) async fn note(&self, notification: UntypedMessage) -> Result<()> {
+    pub(super) async fn note<C: Role>(
+        &self,
+        notification: UntypedMessage,
+        connection: ConnectionTo<C>,
+    ) -> Result<Handled<(UntypedMessage, ConnectionTo<C>)>> {
+        if Sessions::takes(&notification) || Lanes::takes(&notification) {
+            return Ok(Handled::No { message: (notification, connection), retry: false });
+        }
+        if self.sessions.note(&notification) {
+            return Ok(Handled::Yes);
+        }
         let number = number_of(&notification);
         self.ledger.arrived(number);
         if number.is_multiple_of(7) {
             tokio::task::yield_now().await;
         }
-        Ok(())
+        Ok(Handled::Yes)
+    }
+
+    /// All books, with those of sessions and lanes.
+    pub(super) fn books(&self) -> Vec<Arc<Ledger>> {
+        let mut books = vec![self.ledger.clone()];
+        books.extend(self.sessions.books());
+        books.extend(self.lanes.books());
+        books
     }
 
     /// Waits until this many requests are stuck here.

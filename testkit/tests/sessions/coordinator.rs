@@ -1,12 +1,13 @@
 //! The coordinators of sessions, broken on purpose.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use greenroom::runtime::{Fault, Node};
-use greenroom::{ActiveSession, Agent, ConnectionTo};
+use greenroom::runtime::{Fault, Node, Outcome, RestartPolicy};
+use greenroom::{ActiveSession, Agent, ConnectionOptions, ConnectionTo};
 use serde_json::json;
 
-use super::support::{Side, asked, open, plain, stop, told, update};
+use super::support::{Side, asked, client, open, plain, stop, told, update};
 
 async fn sessions(side: &mut Side, count: usize) -> Vec<ActiveSession<'static, Agent>> {
     let mut all = Vec::new();
@@ -128,6 +129,22 @@ async fn a_coordinator_that_dies_too_often_takes_only_its_session_along() {
     let error = all[0].read_update().await.expect_err("the session failed");
     assert_eq!(error.data, Some(json!("the coordinator of this session died too often")));
     assert!(all[0].send_prompt("more").is_err());
+    side.agent.send(&update("s1", "fine")).await;
+    assert_eq!(told(all[1].read_update().await.expect("the other's own")), "fine");
+}
+
+#[tokio::test]
+async fn how_often_a_coordinator_may_die_is_an_option() {
+    let mut options = ConnectionOptions::default();
+    options.session_restart = RestartPolicy { deaths: 0, window: Duration::from_secs(1) };
+    let mut side = client(options).await;
+    let mut all = sessions(&mut side, 2).await;
+    let nodes = supervisor(&side.cx).children();
+    while !nodes[0].kill() {
+        tokio::task::yield_now().await;
+    }
+    assert!(all[0].read_update().await.is_err(), "the first death is one too many");
+    assert!(matches!(nodes[0].outcome(), Some(Outcome::Failed(_))), "the tree shows it");
     side.agent.send(&update("s1", "fine")).await;
     assert_eq!(told(all[1].read_update().await.expect("the other's own")), "fine");
 }

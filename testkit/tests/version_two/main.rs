@@ -5,6 +5,7 @@
 #![cfg(feature = "unstable_protocol_v2")]
 
 mod commands;
+mod coordination;
 mod handshake;
 mod proxied;
 mod support;

@@ -216,9 +216,13 @@ impl<C: Role> Dispatch<C> {
 
     /// Offers a message to the handlers that were added later.
     async fn offer(&mut self, delivery: Delivery, subject: Subject, retry: bool) {
+        // A notification must not overtake those that were kept for a session that opened just now: it
+        // is kept too. A request is not kept.
         let session = self.shared.sessions.of(&delivery);
-        let before = session.as_ref().map_or(u64::MAX, |session| session.number());
-        match self.dynamic.offer(delivery, self.connection(), before) {
+        let session =
+            session.filter(|session| !matches!(delivery, Delivery::Notification(_)) || session.is_known_to(self.seen));
+        let before = session.as_ref().map_or(u64::MAX, |session| session.opened());
+        match self.dynamic.offer(delivery, self.connection(), before, self.seen) {
             Offered::Unwanted(delivery) => self.claim(delivery, subject, retry, session).await,
             Offered::Running(handlers) => {
                 self.at_work = Some(AtWork { subject, place: Place::Added(handlers), retry, session });

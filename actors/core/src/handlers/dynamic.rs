@@ -28,7 +28,10 @@ pub(crate) struct Registry<C: Role> {
     entries: Mutex<Vec<Arc<Added<C>>>>,
     /// How many there are: most connections have none and should not pay for the lock.
     count: AtomicUsize,
-    /// How many were ever added, sessions included. Whoever keeps messages for later looks at it.
+    /// Places that were given out so far.
+    numbers: AtomicU64,
+    /// Changes when something can be found that could not before, sessions included; never earlier.
+    /// Whoever keeps messages for later looks at it.
     generation: AtomicU64,
     closed: AtomicBool,
 }
@@ -37,6 +40,9 @@ pub(crate) struct Registry<C: Role> {
 struct Added<C: Role> {
     /// Its place among everything that was added to the connection.
     number: u64,
+    /// The generation that it began. A message whose dispatch began before is none of its business: it
+    /// would overtake what was kept for this handler.
+    since: AtomicU64,
     interests: Vec<Interest>,
     /// Only the dispatch actor locks it, one message at a time.
     handlers: tokio::sync::Mutex<Handlers<'static, C>>,
@@ -48,6 +54,7 @@ impl<C: Role> Default for Registry<C> {
         Self {
             entries: Mutex::new(Vec::new()),
             count: AtomicUsize::new(0),
+            numbers: AtomicU64::new(0),
             generation: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
@@ -67,12 +74,14 @@ impl<C: Role> Registry<C> {
         }
         let added = Arc::new(Added {
             number: self.next_number(),
+            since: AtomicU64::new(u64::MAX),
             interests: handlers.interests(),
             handlers: tokio::sync::Mutex::new(handlers),
             active: AtomicBool::new(true),
         });
         entries.push(added.clone());
         self.count.store(entries.len(), Ordering::Release);
+        added.since.store(self.announce(), Ordering::Release);
         Some(DynamicHandlerGuard { registry: Arc::downgrade(self), added: Some(added) })
     }
 
@@ -97,17 +106,20 @@ impl<C: Role> Registry<C> {
             && self.entries.lock().iter().any(|added| added.wants(Kind::Response, method, from))
     }
 
-    /// Has those handlers look at the message that may want it, in order, up to the one with this
-    /// number. Gives the message back at once when there are none.
+    /// Has those handlers look at the message that may want it, in order, up to the one with the number
+    /// `before`, without those that came after the generation `seen`. Gives the message back at once
+    /// when there are none.
     ///
     /// The future holds everything it needs, so it may outlive the actor that began it. A panic
     /// becomes an error of this message alone.
-    pub(crate) fn offer(&self, delivery: Delivery, connection: ConnectionTo<C>, before: u64) -> Offered {
+    pub(crate) fn offer(&self, delivery: Delivery, connection: ConnectionTo<C>, before: u64, seen: u64) -> Offered {
         if self.count.load(Ordering::Acquire) == 0 {
             return Offered::Unwanted(delivery);
         }
         let (kind, method, from) = (delivery.kind(), delivery.method(), delivery.peer());
-        let wants = |added: &&Arc<Added<C>>| added.number < before && added.wants(kind, method, from);
+        let wants = |added: &&Arc<Added<C>>| {
+            added.number < before && added.since.load(Ordering::Acquire) <= seen && added.wants(kind, method, from)
+        };
         let wanting: Vec<_> = self.entries.lock().iter().filter(wants).cloned().collect();
         if wanting.is_empty() {
             return Offered::Unwanted(delivery);
@@ -172,6 +184,10 @@ pub(crate) trait AnyRegistry: Any + Send + Sync {
     /// A place behind everything that was added before.
     fn next_number(&self) -> u64;
 
+    /// What was added can be found from now on: what was kept for it is offered again. Returns the
+    /// generation that begins.
+    fn announce(&self) -> u64;
+
     /// Drops the handlers and takes no more: they may hold what keeps the connection in memory.
     fn close(&self);
 
@@ -180,6 +196,10 @@ pub(crate) trait AnyRegistry: Any + Send + Sync {
 
 impl<C: Role> AnyRegistry for Registry<C> {
     fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    fn announce(&self) -> u64 {
         self.generation.fetch_add(1, Ordering::AcqRel) + 1
     }
 

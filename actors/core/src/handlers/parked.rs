@@ -39,7 +39,16 @@ impl Parked {
         Some(delivery)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Puts messages before these that came before them. No more than were here once: nothing has to
+    /// go for them.
+    pub(crate) fn put_before(&mut self, older: Self) {
+        self.bytes += older.bytes;
+        let newer = std::mem::replace(&mut self.messages, older.messages);
+        self.messages.extend(newer);
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 }
@@ -70,6 +79,18 @@ mod tests {
         let evicted = parked.push(note(MESSAGES, 0));
         assert_eq!(evicted.iter().map(number).collect::<Vec<_>>(), [0]);
         assert_eq!(parked.pop().as_ref().map(number), Some(1));
+    }
+
+    #[test]
+    fn what_is_put_before_comes_first() {
+        let (mut parked, mut older) = (Parked::default(), Parked::default());
+        assert!(older.push(note(0, 10)).is_empty() && older.push(note(1, 0)).is_empty());
+        assert!(parked.push(note(2, 0)).is_empty());
+        parked.put_before(older);
+        for expected in 0..3 {
+            assert_eq!(parked.pop().as_ref().map(number), Some(expected));
+        }
+        assert!(parked.is_empty() && parked.bytes == 0);
     }
 
     #[test]

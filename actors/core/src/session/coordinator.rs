@@ -2,8 +2,8 @@
 //! one order.
 //!
 //! Owns: the open turns, the way to the reader. Supervised by: the connection's sessions.
-//! When it dies: restarted up to three times in a minute, the queue goes on; then only this session
-//! fails, with an error that its reader gets.
+//! When it dies: restarted as often as `ConnectionOptions::session_restart` allows, the queue goes on; then
+//! only this session fails, with an error that its reader gets.
 //! Ordering promise: the reader sees messages and ends of turns in wire order; an end that was given
 //! up because of its deadline is not followed by another one.
 

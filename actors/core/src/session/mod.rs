@@ -6,7 +6,10 @@
 
 mod active;
 mod builder;
+#[cfg(feature = "unstable_protocol_v2")]
+pub mod coordination;
 mod coordinator;
+mod member;
 mod message;
 mod queue;
 mod restore;

@@ -3,8 +3,8 @@
 //! Owns: nothing that must survive; the sessions are in the connection's table. Supervised by: the
 //! connection. Starts with the first session.
 //! When it dies: its coordinators die with it; restarted, it starts them again, and each goes on
-//! where it was. When a coordinator dies: restarted up to three times in a minute, then its session
-//! fails and no other.
+//! where it was. When a coordinator dies: restarted as often as `ConnectionOptions::session_restart`
+//! allows, then its session fails and no other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use std::sync::Arc;
 use greenroom_protocol::Error;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 
-use super::table::{SessionEntry, SessionTable};
+use super::member::Member;
+use super::table::SessionTable;
 use crate::connection::Shared;
-use crate::runtime::{Live, Verdict, death_of};
+use crate::runtime::{Live, Outcome, Verdict, death_of};
 
 /// What the supervisor is told.
 pub(crate) enum SessionsMessage {
     /// There are new sessions in the table.
     Opened,
     /// The back-off of a coordinator is over.
-    Restart(Arc<SessionEntry>),
+    Restart(Arc<dyn Member>),
 }
 
 #[cfg(feature = "cluster")]
@@ -34,7 +35,7 @@ pub(crate) struct SessionsSupervisor {
 
 /// Which actor is which session.
 pub(crate) struct Sessions {
-    running: HashMap<ActorId, Arc<SessionEntry>>,
+    running: HashMap<ActorId, Arc<dyn Member>>,
     _live: Live,
 }
 
@@ -43,14 +44,14 @@ impl SessionsSupervisor {
         &self.connection.sessions
     }
 
-    async fn start(&self, entry: Arc<SessionEntry>, me: &ActorRef<SessionsMessage>, state: &mut Sessions) {
-        match entry.seat.spawn(me.get_cell()).await {
+    async fn start(&self, entry: Arc<dyn Member>, me: &ActorRef<SessionsMessage>, state: &mut Sessions) {
+        match entry.spawn(me.get_cell()).await {
             Ok(cell) => drop(state.running.insert(cell.get_id(), entry)),
             Err(_) => self.died(entry, me, state).await,
         }
     }
 
-    async fn died(&self, entry: Arc<SessionEntry>, me: &ActorRef<SessionsMessage>, state: &mut Sessions) {
+    async fn died(&self, entry: Arc<dyn Member>, me: &ActorRef<SessionsMessage>, state: &mut Sessions) {
         if entry.node().outcome().is_some() {
             return;
         }
@@ -61,8 +62,10 @@ impl SessionsSupervisor {
                 drop(me.send_after(after, move || SessionsMessage::Restart(entry)));
             }
             Verdict::GiveUp => {
-                tracing::error!(session = entry.number(), "a coordinator died too often: its session fails");
-                entry.fail(Error::internal_error().data("the coordinator of this session died too often"));
+                tracing::error!(actor = entry.node().path(), "a coordinator died too often: its session fails");
+                let error = Error::internal_error().data("the coordinator of this session died too often");
+                entry.node().set_outcome(Outcome::Failed(error.clone()));
+                entry.fail(error);
             }
         }
     }

@@ -1,26 +1,24 @@
 //! The open sessions of one connection: from a session id to its coordinator.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use greenroom_protocol::schema::SessionId;
-use greenroom_protocol::{Error, RemoteStyle};
+use greenroom_protocol::{BoxFuture, Error, RemoteStyle};
 use parking_lot::Mutex;
-use ractor::ActorRef;
+use ractor::{ActorCell, ActorRef, SpawnErr};
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
 
 use super::coordinator::{Coordinator, SessionItem};
+use super::member::Member;
 use super::queue::SharedQueue;
 use super::supervisor::SessionsMessage;
 use crate::connection::{ConnectionMessage, Shared};
 use crate::handlers::Delivery;
 use crate::options::ConnectionOptions;
 use crate::runtime::{Mailbox, Node, RestartBudget, RestartPolicy, Seat, Verdict};
-
-/// Three deaths are forgiven; the fourth in a minute is the session's end.
-const RESTART: RestartPolicy = RestartPolicy { deaths: 3, window: Duration::from_secs(60) };
 
 /// Ids of ended sessions that are remembered, so that what comes late is dropped and not kept.
 const REMEMBERED: usize = 1024;
@@ -30,25 +28,29 @@ pub(crate) struct SessionEntry {
     id: Arc<str>,
     /// When it was opened, counted with the handlers that were added to the connection.
     number: u64,
+    /// The generation of handlers that it began.
+    since_generation: AtomicU64,
     mailbox: Mailbox<SessionItem>,
     queue: SharedQueue,
-    pub(super) seat: Seat<Coordinator>,
+    seat: Seat<Coordinator>,
     node: Arc<Node>,
     budget: Mutex<RestartBudget>,
     since: Instant,
 }
 
 impl SessionEntry {
-    pub(crate) fn number(&self) -> u64 {
+    /// When it was opened, counted with the handlers that were added to the connection.
+    pub(crate) fn opened(&self) -> u64 {
         self.number
+    }
+
+    /// Whether it was there when the handlers of this generation were.
+    pub(crate) fn is_known_to(&self, generation: u64) -> bool {
+        self.since_generation.load(Ordering::Acquire) <= generation
     }
 
     pub(super) fn queue(&self) -> &SharedQueue {
         &self.queue
-    }
-
-    pub(super) fn node(&self) -> &Arc<Node> {
-        &self.node
     }
 
     /// Tells the coordinator; gives the item back when the session has ended.
@@ -67,21 +69,38 @@ impl SessionEntry {
             );
         }
     }
+}
 
-    pub(super) fn death(&self) -> Verdict {
+impl Member for SessionEntry {
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    fn spawn(&self, supervisor: ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> {
+        self.seat.spawn(supervisor)
+    }
+
+    fn death(&self) -> Verdict {
         self.budget.lock().death(self.since.elapsed())
     }
 
-    /// Ends the session in order: the reader gets what came before.
+    /// The reader gets what came before.
     fn end(&self, error: Error) {
         self.mailbox.send_last(SessionItem::End(error));
     }
 
-    /// Ends the session although its coordinator cannot work any more.
-    pub(super) fn fail(&self, error: Error) {
+    fn fail(&self, error: Error) {
         self.queue.end(error);
         drop(self.mailbox.close());
         self.node.kill();
+    }
+
+    fn wind_up<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(self.seat.wind_up())
     }
 }
 
@@ -92,13 +111,19 @@ pub(crate) struct SessionTable {
     count: AtomicUsize,
     cap: usize,
     deadline: Duration,
+    restart: RestartPolicy,
+    #[cfg(feature = "unstable_protocol_v2")]
+    log_cap: usize,
 }
 
 #[derive(Default)]
 struct Open {
     sessions: HashMap<Arc<str>, Arc<SessionEntry>>,
     /// Opened, and not seen by the supervisor yet.
-    fresh: Vec<Arc<SessionEntry>>,
+    fresh: Vec<Arc<dyn Member>>,
+    /// Other actors below the same supervisor.
+    #[cfg(feature = "unstable_protocol_v2")]
+    coordinations: Vec<Arc<dyn Member>>,
     supervisor: Option<ActorRef<SessionsMessage>>,
     node: Option<Arc<Node>>,
     ended: HashSet<Arc<str>>,
@@ -113,7 +138,22 @@ impl SessionTable {
             count: AtomicUsize::new(0),
             cap: options.session_cap,
             deadline: options.cancel_deadline,
+            restart: options.session_restart,
+            #[cfg(feature = "unstable_protocol_v2")]
+            log_cap: options.session_log_cap,
         }
+    }
+
+    /// How often an actor of the sessions may die.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub(super) fn restart(&self) -> RestartPolicy {
+        self.restart
+    }
+
+    /// Bytes of the log of a shared session.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub(super) fn log_cap(&self) -> usize {
+        self.log_cap
     }
 
     /// Opens a session. An older one with the same id ends: its reader is told.
@@ -122,13 +162,9 @@ impl SessionTable {
     /// When the connection is over.
     pub(super) fn open(&self, connection: &Arc<Shared>, id: SessionId) -> Result<Arc<SessionEntry>, Error> {
         let number = connection.dynamic.next_number();
-        let (entry, replaced, supervisor) = {
+        let (entry, replaced) = {
             let mut open = self.open.lock();
-            if let Some(error) = &open.closed {
-                return Err(error.clone());
-            }
-            let node = open.node.get_or_insert_with(|| connection.node.child("sessions", "sessions")).clone();
-            let node = node.child(&format!("session-{number}"), "session");
+            let node = open.place(connection)?.child(&format!("session-{number}"), "session");
             let entry = self.entry(connection, &id, number, node);
             let replaced = open.sessions.insert(id.0.clone(), entry.clone());
             if open.ended.remove(&*id.0) {
@@ -136,17 +172,60 @@ impl SessionTable {
             }
             open.fresh.push(entry.clone());
             self.count.store(open.sessions.len(), Ordering::Release);
-            (entry, replaced, open.supervisor.clone())
+            (entry, replaced)
         };
         if let Some(replaced) = replaced {
             replaced.end(Error::internal_error().data("this session was opened again on the same connection"));
-            self.disown(&replaced);
+            self.disown(&replaced.node);
         }
+        entry.since_generation.store(connection.dynamic.announce(), Ordering::Release);
+        self.start_fresh(connection);
+        Ok(entry)
+    }
+
+    /// Starts a coordination, which `make` makes for its number and its place in the tree.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub(super) fn coordinate(
+        &self,
+        connection: &Arc<Shared>,
+        make: impl FnOnce(u64, Arc<Node>) -> Arc<dyn Member>,
+    ) -> Result<(), Error> {
+        let number = connection.dynamic.next_number();
+        {
+            let mut open = self.open.lock();
+            let node = open.place(connection)?.child(&format!("coordination-{number}"), "coordination");
+            let entry = make(number, node);
+            open.coordinations.push(entry.clone());
+            open.fresh.push(entry);
+        }
+        self.start_fresh(connection);
+        Ok(())
+    }
+
+    /// A coordination is over.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub(super) fn leave(&self, number: u64) {
+        let gone = {
+            let mut open = self.open.lock();
+            let position = open.coordinations.iter().position(|entry| entry.number() == number);
+            position.map(|position| open.coordinations.swap_remove(position))
+        };
+        // Dropped outside of the lock: dropping tells whoever waits.
+        if let Some(gone) = gone {
+            self.disown(gone.node());
+        }
+    }
+
+    /// Has the supervisor start what was opened; the connection starts that with the first.
+    fn start_fresh(&self, connection: &Arc<Shared>) {
+        let supervisor = self.open.lock().supervisor.clone();
         let told = supervisor.is_some_and(|supervisor| supervisor.cast(SessionsMessage::Opened).is_ok());
         if !told && let Some(supervisor) = connection.supervisor.get() {
             let _ = supervisor.cast(ConnectionMessage::SessionOpened);
         }
-        Ok(entry)
     }
 
     fn entry(&self, connection: &Arc<Shared>, id: &SessionId, number: u64, node: Arc<Node>) -> Arc<SessionEntry> {
@@ -154,8 +233,9 @@ impl SessionTable {
         let weak: Weak<Shared> = Arc::downgrade(connection);
         let stage = Coordinator::new(weak, number, mailbox.clone(), queue.clone(), self.cap, self.deadline);
         let seat = Seat::new(stage, mailbox.clone(), node.clone(), connection.live.clone());
-        let (budget, since) = (Mutex::new(RestartBudget::new(RESTART)), Instant::now());
-        Arc::new(SessionEntry { id: id.0.clone(), number, mailbox, queue, seat, node, budget, since })
+        let (budget, since) = (Mutex::new(RestartBudget::new(self.restart)), Instant::now());
+        let since_generation = AtomicU64::new(u64::MAX);
+        Arc::new(SessionEntry { id: id.0.clone(), number, since_generation, mailbox, queue, seat, node, budget, since })
     }
 
     /// The session that a message of the agent belongs to.
@@ -186,63 +266,69 @@ impl SessionTable {
             self.count.store(open.sessions.len(), Ordering::Release);
         }
         entry.end(Error::internal_error().data("the session was dropped"));
-        self.disown(entry);
+        self.disown(&entry.node);
     }
 
-    /// Its coordinator is no longer part of the tree.
-    fn disown(&self, entry: &Arc<SessionEntry>) {
+    /// This actor is no longer part of the tree.
+    fn disown(&self, actor: &Arc<Node>) {
         if let Some(node) = &self.open.lock().node {
-            node.disown(&entry.node);
+            node.disown(actor);
         }
     }
 
     /// The connection hears nothing more: every reader is told, after what came before.
     pub(crate) fn end_all(&self, error: &Error) {
-        let sessions = {
+        let members = {
             let mut open = self.open.lock();
             open.closed.get_or_insert_with(|| error.clone());
-            open.sessions.values().cloned().collect::<Vec<_>>()
+            open.members().collect::<Vec<_>>()
         };
-        for session in sessions {
-            session.end(error.clone());
+        for member in members {
+            member.end(error.clone());
         }
     }
 
     /// The connection is gone, and the coordinators with it. What they had not handed to the readers
     /// yet is handed over, then the readers are told.
     pub(crate) fn kill_all(&self, error: &Error, runtime: &Handle) {
-        let sessions = {
+        let members = {
             let mut open = self.open.lock();
             open.closed.get_or_insert_with(|| error.clone());
             open.supervisor = None;
-            open.fresh.clear();
             self.count.store(0, Ordering::Release);
-            std::mem::take(&mut open.sessions)
+            let members: Vec<_> = open.members().collect();
+            open.sessions.clear();
+            #[cfg(feature = "unstable_protocol_v2")]
+            open.coordinations.clear();
+            // Those of them that are no members any more still hold what they were told.
+            (members, std::mem::take(&mut open.fresh))
         };
-        for session in sessions.into_values() {
-            session.end(error.clone());
-            session.node.kill();
-            let last = Last { session, error: error.clone() };
-            runtime.spawn(async move { last.session.seat.wind_up().await });
+        let (members, never_started) = members;
+        drop(never_started);
+        for member in members {
+            member.end(error.clone());
+            member.node().kill();
+            let last = Last { member, error: error.clone() };
+            runtime.spawn(async move { last.member.wind_up().await });
         }
     }
 
     // --- for the supervisor ---------------------------------------------------------------------
 
     /// A supervisor takes over: every session, to be started.
-    pub(super) fn supervised_by(&self, supervisor: ActorRef<SessionsMessage>) -> Vec<Arc<SessionEntry>> {
+    pub(super) fn supervised_by(&self, supervisor: ActorRef<SessionsMessage>) -> Vec<Arc<dyn Member>> {
         let mut open = self.open.lock();
         open.supervisor = Some(supervisor);
         // What was closed and not started yet still has to work off its mailbox.
         let mut all = std::mem::take(&mut open.fresh);
-        all.extend(open.sessions.values().filter(|known| known.node.outcome().is_none()).cloned());
-        all.sort_by_key(|entry| entry.number);
-        all.dedup_by_key(|entry| entry.number);
+        all.extend(open.members().filter(|known| known.node().outcome().is_none()));
+        all.sort_by_key(|member| member.number());
+        all.dedup_by_key(|member| member.number());
         all
     }
 
     /// The sessions that were opened since.
-    pub(super) fn fresh(&self) -> Vec<Arc<SessionEntry>> {
+    pub(super) fn fresh(&self) -> Vec<Arc<dyn Member>> {
         std::mem::take(&mut self.open.lock().fresh)
     }
 
@@ -254,17 +340,35 @@ impl SessionTable {
 
 /// Tells a reader the end, whatever becomes of the task that hands over what is left.
 struct Last {
-    session: Arc<SessionEntry>,
+    member: Arc<dyn Member>,
     error: Error,
 }
 
 impl Drop for Last {
     fn drop(&mut self) {
-        self.session.queue.end(self.error.clone());
+        self.member.fail(self.error.clone());
     }
 }
 
 impl Open {
+    /// Where new actors stand in the tree.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    fn place(&mut self, connection: &Arc<Shared>) -> Result<Arc<Node>, Error> {
+        if let Some(error) = &self.closed {
+            return Err(error.clone());
+        }
+        Ok(self.node.get_or_insert_with(|| connection.node.child("sessions", "sessions")).clone())
+    }
+
+    fn members(&self) -> impl Iterator<Item = Arc<dyn Member>> + '_ {
+        let sessions = self.sessions.values().cloned().map(|session| session as Arc<dyn Member>);
+        #[cfg(feature = "unstable_protocol_v2")]
+        let sessions = sessions.chain(self.coordinations.iter().cloned());
+        sessions
+    }
+
     fn remember(&mut self, id: &Arc<str>) {
         if self.ended.insert(id.clone()) {
             self.ended_order.push_back(id.clone());

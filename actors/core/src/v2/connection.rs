@@ -1,6 +1,7 @@
 //! The handle of a connection that speaks protocol version 2.
 
 use std::fmt;
+use std::sync::Arc;
 
 use greenroom_protocol::schema::v2;
 use greenroom_protocol::{JsonRpcNotification, JsonRpcRequest, RemoteStyle, RequestId, Result};
@@ -16,6 +17,7 @@ use crate::request::{PreparedRequest, SentRequest};
 use crate::role::acp::Agent;
 use crate::role::{HasPeer, Role};
 use crate::run::RunWithConnectionTo;
+use crate::runtime::{Node, Snapshot};
 use crate::termination::ConnectionTermination;
 
 /// A handle to a connection that speaks protocol version 2 with a peer of the role `Counterpart`.
@@ -195,6 +197,18 @@ impl<Counterpart: Role> V2ConnectionTo<Counterpart> {
     #[must_use]
     pub fn is_incoming_closed(&self) -> bool {
         self.raw.is_incoming_closed()
+    }
+
+    /// As [`ConnectionTo::tree`].
+    #[must_use]
+    pub fn tree(&self) -> Arc<Node> {
+        self.raw.tree()
+    }
+
+    /// As [`ConnectionTo::snapshot`].
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.raw.snapshot()
     }
 
     /// As [`ConnectionTo::terminated`].

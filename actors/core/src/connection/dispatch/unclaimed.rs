@@ -100,14 +100,16 @@ impl<C: Role> Dispatch<C> {
         }
     }
 
-    /// Offers what is parked once more, if a handler was added since. Repeatable: a restart goes on
-    /// where it was cut.
+    /// Offers what is parked once more, if a handler was added since; from the oldest on, also when
+    /// that happens in the middle. Repeatable: a restart goes on where it was cut.
     pub(super) async fn offer_again(&mut self) {
         loop {
             let generation = self.dynamic.generation();
-            if self.retrying.is_empty() && generation != self.seen {
+            if generation != self.seen {
                 self.seen = generation;
-                self.retrying = std::mem::take(&mut self.parked);
+                // What was offered in vain just now is older than what was not offered yet.
+                let older = std::mem::take(&mut self.parked);
+                self.retrying.put_before(older);
             }
             let Some(delivery) = self.retrying.pop() else { return };
             let subject = match &delivery {

@@ -21,7 +21,7 @@ pub struct V2Session<Link: HasPeer<Agent>> {
 }
 
 impl<Link: HasPeer<Agent>> V2Session<Link> {
-    pub(super) fn new(session_id: v2::SessionId, connection: V2ConnectionTo<Link>) -> Self {
+    pub(in crate::session) fn new(session_id: v2::SessionId, connection: V2ConnectionTo<Link>) -> Self {
         Self { session_id, connection }
     }
 
