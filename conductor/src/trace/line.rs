@@ -146,9 +146,7 @@ struct Name(Party);
 impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Party::Client => f.write_str("Client"),
-            Party::Proxy(index) => write!(f, "Proxy({index})"),
-            Party::Agent => f.write_str("Agent"),
+            Party::At(place) => place.fmt(f),
             Party::Conductor => f.write_str("Conductor"),
         }
     }
