@@ -184,7 +184,7 @@ read -r line
 printf '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}\n'
 read -r line
 n=0
-while [ $n -lt 60 ]; do
+while [ $n -lt 40 ]; do
     printf '{"jsonrpc":"2.0","method":"_said","params":[%s,"%01000d"]}\n' "$n" 0
     n=$((n + 1))
 done
@@ -206,7 +206,7 @@ async fn the_last_words_of_a_program_wait_for_a_slow_client() {
     no_children().await;
     // Longer than a connection waits for a far side that says nothing.
     sleep(Duration::from_millis(700)).await;
-    for n in 0..60 {
+    for n in 0..40 {
         assert_eq!(answer(&mut peer).await["params"][0], n);
     }
     assert_eq!(answer(&mut peer).await["result"], "all of it");
