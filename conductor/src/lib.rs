@@ -16,11 +16,12 @@ pub mod trace;
 pub mod trace_viewer;
 
 pub use chain::RunningChain;
+pub use cli::{ConductorArgs, ConductorCommand};
 pub use component::{AgentOnly, CommandLineComponents, ConductorHostRole, ProxiesAndAgent};
 pub use conductor::ConductorImpl;
 pub use greenroom_protocol::Batches;
 pub use instantiate::{InstantiateProxies, InstantiateProxiesAndAgent, ProxiesAndAgentFor, ProxiesFor};
 #[cfg(feature = "unstable_protocol_v2")]
 pub use instantiate::{ProxiesAndAgentForV2, ProxiesForV2};
-pub use router::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};
+pub use router::{Action, ChainShape, ComponentIndex, Hop, Instantiated, Mode, ProxyDialect, Router, dropped};
 pub use runner::ConductorRunner;

@@ -7,6 +7,7 @@ mod cancel;
 mod closing;
 mod fault;
 mod hash;
+mod index;
 mod initialize;
 mod name;
 mod passage;
@@ -30,6 +31,7 @@ use table::{Link, Links};
 pub(crate) use passage::{Party, Passage};
 
 pub use action::{Action, ChainShape, Hop, Instantiated, Mode, ProxyDialect, dropped};
+pub use index::ComponentIndex;
 
 /// Whether the components run.
 enum Phase {
@@ -173,8 +175,9 @@ impl Router {
         self.end(at, cause, out);
     }
 
-    /// Answers [`Action::Recreate`]. An error takes the component down; the requester of the
-    /// initialize is told about [`ProxyDialect`], which would have made the probe unnecessary.
+    /// Answers [`Action::Recreate`]. An error takes a component down that has closed; the requester
+    /// of the initialize is told about [`ProxyDialect`], which would have made the probe unnecessary.
+    /// A component that lives goes on, and what it said is the answer.
     pub fn recreated(&mut self, component: usize, outcome: Result<(), Error>, out: &mut Vec<Action>) {
         let at = Hop::Component(component).index();
         if self.links.links.get(at).is_none_or(|link| link.probe.is_none()) {
@@ -182,6 +185,7 @@ impl Router {
         }
         match outcome {
             Ok(()) => self.probe_recreated(at, out),
+            Err(_) if self.probe_not_recreated(at, out) => {}
             Err(cause) => {
                 let hint = format!(
                     "{}; the component closed when it was asked for its dialect and could not be started again: \

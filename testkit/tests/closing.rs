@@ -101,3 +101,29 @@ async fn an_endpoint_ends_although_a_request_is_never_answered() {
     serving.await.unwrap().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
 }
+
+/// Row C35: an outcome that is there before, while or after somebody begins to wait for it is seen.
+/// Two threads, so that both race.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outcome_that_comes_before_anybody_waits_is_not_waited_for() {
+    let (mut peer, link) = pair(1 << 16);
+    let answering = tokio::spawn(async move {
+        while let Some(line) = peer.line().await {
+            let asked: Value = serde_json::from_str(&line).expect("JSON");
+            peer.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": asked["params"] })).await;
+        }
+    });
+    let calling = Client.builder().connect_with(link, async |cx: ConnectionTo<Agent>| {
+        for round in 0..10_000 {
+            let request = cx.send_request(UntypedMessage::new("ask", json!([round]))?);
+            for _ in 0..round % 5 {
+                tokio::task::yield_now().await;
+            }
+            let answer = timeout(Duration::from_secs(20), request.block_task()).await.expect("a wake-up")?;
+            assert_eq!(answer, json!([round]));
+        }
+        Ok(())
+    });
+    calling.await.unwrap();
+    answering.await.unwrap();
+}

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::end::Ending;
 use super::message::{ChainMessage, Opened, Traffic};
-use crate::router::{Action, Hop, Party, Router, dropped};
+use crate::router::{Action, ComponentIndex, Hop, Party, Router, dropped};
 use crate::trace::Tap;
 
 /// The stage of the router.
@@ -43,8 +43,8 @@ pub(super) struct TrafficStage {
     actions: Vec<Action>,
     /// What a connection said before it was introduced.
     early: Vec<Traffic>,
-    /// Components that are being started anew.
-    reopening: Vec<(usize, Error)>,
+    /// Components that are being started anew, and how the old one ended; it may still run.
+    reopening: Vec<(usize, Option<Error>)>,
     /// The components could not be started; those that ran for a moment count no more.
     abandoned: bool,
     /// Where what passes is recorded.
@@ -126,7 +126,7 @@ impl TrafficStage {
             Hop::Component(index) => match self.generations.get(index) {
                 None => Standing::Early,
                 Some(current) if generation < *current => Standing::Gone,
-                Some(_) if self.reopening.iter().any(|(reopening, _)| *reopening == index) => Standing::Early,
+                Some(_) if self.is_reopening(index) => Standing::Early,
                 Some(_) => Standing::Current,
             },
         }
@@ -204,13 +204,32 @@ impl TrafficStage {
                     }
                 }
                 Action::Instantiate { initialize } => self.tell(ChainMessage::Open(initialize)),
-                Action::Recreate { component } => {
-                    let generation = self.generations.get(component).copied().unwrap_or_default();
-                    self.tell(ChainMessage::Recreate(component, generation));
-                }
+                Action::Recreate { component } => self.recreate(component),
                 Action::Drop { reason } => tracing::debug!(reason, "a message was dropped"),
             }
         }
+        // What became of a component that nobody needs anew.
+        if !self.actions.is_empty() {
+            self.act(permit);
+        }
+    }
+
+    fn is_reopening(&self, component: usize) -> bool {
+        self.reopening.iter().any(|(reopening, _)| *reopening == component)
+    }
+
+    /// Asks for a new component. An old one that still runs is not listened to meanwhile.
+    fn recreate(&mut self, component: usize) {
+        let mut generation = self.generations.get(component).copied().unwrap_or_default();
+        if !self.is_reopening(component) {
+            if self.ending.is_closing() {
+                let error = Error::internal_error().data("the chain is ending");
+                return self.router.recreated(component, Err(error), &mut self.actions);
+            }
+            generation += 1;
+            self.reopening.push((component, None));
+        }
+        self.tell(ChainMessage::Recreate(component, generation));
     }
 
     /// Noise is shown by its length only, and as often as it would be answered if it were JSON.
@@ -220,11 +239,11 @@ impl TrafficStage {
             |action: &Action| matches!(action, Action::Drop { reason: dropped::NOISE | dropped::MALFORMED_RESPONSE });
         if self.actions.iter().any(is_noise) && self.refusals.allow(self.started.elapsed()) {
             let from = match from {
-                Hop::Client => Party::Client,
-                Hop::Component(index) if self.router.is_agent(index) => Party::Agent,
-                Hop::Component(index) => Party::Proxy(index),
+                Hop::Client => ComponentIndex::Client,
+                Hop::Component(index) if self.router.is_agent(index) => ComponentIndex::Agent,
+                Hop::Component(index) => ComponentIndex::Proxy(index),
             };
-            tap.noise(from, frame.text().len());
+            tap.noise(Party::At(from), frame.text().len());
         }
     }
 
@@ -266,12 +285,20 @@ impl TrafficStage {
     fn recreated(&mut self, component: usize, outcome: Result<RawConnection, Error>) {
         let before = self.reopening.iter().position(|(index, _)| *index == component);
         let before = before.map(|index| self.reopening.remove(index).1);
+        let lives = matches!(before, Some(None));
         let failure = match outcome {
             Ok(connection) => {
                 if self.ending.is_closing() {
                     connection.close();
                 }
-                self.components[component] = Some(connection);
+                if lives {
+                    // From now on the old one's words and its end are no news.
+                    self.generations[component] += 1;
+                }
+                let old = self.components[component].replace(connection);
+                if let Some(old) = old.filter(|_| lives) {
+                    old.close();
+                }
                 self.ending.up(Hop::Component(component));
                 self.router.recreated(component, Ok(()), &mut self.actions);
                 None
@@ -279,10 +306,11 @@ impl TrafficStage {
             Err(error) => {
                 self.router.recreated(component, Err(error.clone()), &mut self.actions);
                 // How the first one ended says more than that there is no second one.
-                Some(match before {
-                    Some(cause) if error.source().is_none() => error.with_source(cause),
-                    _ => error,
-                })
+                match before {
+                    Some(None) => None,
+                    Some(Some(cause)) if error.source().is_none() => Some(error.with_source(cause)),
+                    _ => Some(error),
+                }
             }
         };
         self.act(None);

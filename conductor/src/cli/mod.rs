@@ -1,6 +1,7 @@
 //! The command line of the `greenroom` program.
 
 mod chain;
+mod documented;
 mod global;
 mod log;
 mod prompt;
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use greenroom::{AcpAgent, Error};
+
+pub use documented::{ConductorArgs, ConductorCommand};
 
 /// What `--help` says about the end.
 const AFTER_HELP: &str = "\
@@ -49,6 +52,16 @@ enum Command {
     Man,
 }
 
+impl Command {
+    /// Whether there is something to record.
+    fn runs_a_chain(&self) -> bool {
+        match self {
+            Self::Agent(_) | Self::Proxy(_) | Self::Prompt(_) => true,
+            Self::Trace(_) | Self::Completions(_) | Self::Man => false,
+        }
+    }
+}
+
 /// Runs the program with the arguments of this process.
 ///
 /// Exit status: 0 when all went well, 1 when something failed (said on stderr), 2 when the
@@ -56,6 +69,11 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.global.records() && !arguments.command.runs_a_chain() {
+        let reason = "--trace and --serve record a chain, and this subcommand runs none: leave them out";
+        report::failure("arguments", &Error::invalid_params().data(reason));
+        return ExitCode::from(2);
+    }
     if let Err(error) = log::init(&arguments.global) {
         return report::failure("debug log", &Error::into_internal_error(error));
     }
@@ -66,8 +84,8 @@ pub fn main() -> ExitCode {
     };
     let global = arguments.global;
     let status = match arguments.command {
-        Command::Agent(arguments) => runtime.block_on(chain::agent(arguments, &global)),
-        Command::Proxy(arguments) => runtime.block_on(chain::proxy(arguments, &global)),
+        Command::Agent(arguments) => chain::status(runtime.block_on(chain::agent(&arguments.components, &global))),
+        Command::Proxy(arguments) => chain::status(runtime.block_on(chain::proxy(&arguments.proxies, &global))),
         Command::Prompt(arguments) => runtime.block_on(prompt::run(arguments, &global)),
         Command::Trace(arguments) => runtime.block_on(trace::run(arguments)),
         Command::Completions(arguments) => shell::completions(&arguments),

@@ -18,6 +18,7 @@ use greenroom::{
 use super::global::Global;
 use super::{programs, report};
 use crate::embedded::{arrow_proxy, echo_agent};
+use crate::trace_viewer::TraceViewer;
 use crate::{CommandLineComponents, ConductorImpl, InstantiateProxiesAndAgent, ProxiesAndAgent};
 
 /// Arguments of `greenroom prompt`.
@@ -46,13 +47,18 @@ struct Failed {
 }
 
 pub(super) async fn run(arguments: PromptArguments, global: &Global) -> ExitCode {
-    let agent = match agent(&arguments, global) {
-        Ok(agent) => agent,
+    let Spoken { agent, viewer } = match agent(&arguments, global) {
+        Ok(spoken) => spoken,
         Err(error) => {
             report::failure("arguments", &error);
             return ExitCode::from(2);
         }
     };
+    // Dropped, and with it ended, when the conversation is over.
+    let mut served = tokio::task::JoinSet::new();
+    if let Some(viewer) = viewer {
+        served.spawn(viewer.run());
+    }
     let limit = Duration::from_secs(arguments.timeout);
     let mut failed = None;
     let mut stopped = None;
@@ -97,12 +103,18 @@ pub(super) async fn run(arguments: PromptArguments, global: &Global) -> ExitCode
     }
 }
 
+/// Who answers, and what shows the conversation.
+struct Spoken {
+    agent: DynConnectTo<Client>,
+    viewer: Option<TraceViewer>,
+}
+
 /// The agent that was asked for. To be recorded it has to stand in a chain.
-fn agent(arguments: &PromptArguments, global: &Global) -> Result<DynConnectTo<Client>> {
+fn agent(arguments: &PromptArguments, global: &Global) -> Result<Spoken> {
     if let Some(command) = &arguments.agent {
         let mut agent = programs(std::slice::from_ref(command))?;
         return match agent.pop() {
-            Some(agent) if !global.records() => Ok(DynConnectTo::new(agent)),
+            Some(agent) if !global.records() => Ok(Spoken { agent: DynConnectTo::new(agent), viewer: None }),
             Some(agent) => conductor("chain", CommandLineComponents(vec![agent]), global),
             None => Err(Error::invalid_params()),
         };
@@ -113,14 +125,10 @@ fn agent(arguments: &PromptArguments, global: &Global) -> Result<DynConnectTo<Cl
     conductor("embedded", ProxiesAndAgent::new(echo_agent()).proxy(arrow_proxy()), global)
 }
 
-fn conductor(
-    name: &str,
-    components: impl InstantiateProxiesAndAgent + 'static,
-    global: &Global,
-) -> Result<DynConnectTo<Client>> {
+fn conductor(name: &str, components: impl InstantiateProxiesAndAgent + 'static, global: &Global) -> Result<Spoken> {
     let conductor = ConductorImpl::new_agent(global.name.as_deref().unwrap_or(name), components);
     let recorded = global.record(conductor).map_err(Error::into_internal_error)?;
-    Ok(DynConnectTo::new(recorded.conductor))
+    Ok(Spoken { agent: DynConnectTo::new(recorded.conductor), viewer: recorded.viewer })
 }
 
 /// The whole conversation.

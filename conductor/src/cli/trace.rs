@@ -41,6 +41,9 @@ pub(super) async fn run(arguments: TraceArguments) -> ExitCode {
     };
     match served {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => report::failure(&format!("trace view {name}"), &Error::into_internal_error(error)),
+        Err(error) => {
+            let error = Error::internal_error().data(error.to_string());
+            report::failure(&format!("trace view {name}"), &error)
+        }
     }
 }

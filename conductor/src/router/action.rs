@@ -113,8 +113,9 @@ pub enum Action {
         initialize: Frame,
     },
     /// Start this component anew, then call [`Router::recreated`](crate::Router::recreated): it
-    /// closed because it does not know the spelling it was addressed with. Asked at most once a
-    /// probe.
+    /// closed, or answers nothing but errors, because it does not know the spelling it was addressed
+    /// with first. One that has not closed is to be ended when the new one runs, not before. Asked
+    /// at most once a probe.
     Recreate {
         /// Which component.
         component: usize,

@@ -3,18 +3,15 @@
 use bytes::Bytes;
 use greenroom_protocol::{Frame, FrameKind, RawId};
 
+use super::index::ComponentIndex;
 use super::path::{CLIENT, Form, Path};
 use super::table::Entry;
 
 /// One end of a logical message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Party {
-    /// What is left of the chain.
-    Client,
-    /// A proxy, counted from the left.
-    Proxy(usize),
-    /// What is right of the proxies: the agent, or beyond the end of a nested chain.
-    Agent,
+    /// A place in the chain.
+    At(ComponentIndex),
     /// The conductor itself, which refuses what it does not pass on.
     Conductor,
 }
@@ -115,12 +112,12 @@ impl Passages {
 impl Path {
     /// Who a message of this form comes from or goes to, at this hop.
     pub(super) fn party(self, at: usize, form: Form) -> Party {
-        match (at, form) {
-            (CLIENT, Form::Plain) => Party::Client,
-            (CLIENT, Form::Wrapped) => Party::Agent,
-            _ if self.is_agent(at) => Party::Agent,
-            _ => Party::Proxy(at - 1),
-        }
+        Party::At(match (at, form) {
+            (CLIENT, Form::Plain) => ComponentIndex::Client,
+            (CLIENT, Form::Wrapped) => ComponentIndex::Agent,
+            _ if self.is_agent(at) => ComponentIndex::Agent,
+            _ => ComponentIndex::Proxy(at - 1),
+        })
     }
 
     /// Who asked what went from hop `origin` to hop `to` in this form.
@@ -136,8 +133,8 @@ impl Path {
 mod tests {
     use super::super::Mode;
     use super::*;
+    use ComponentIndex::{Agent, Client, Proxy};
     use Form::{Plain, Wrapped};
-    use Party::{Agent, Client, Proxy};
 
     #[test]
     fn who_talks_to_whom() {
@@ -158,6 +155,7 @@ mod tests {
             (empty, 0, Plain, Client, Agent),
             (empty, 0, Wrapped, Agent, Client),
         ] {
+            let (from, to) = (Party::At(from), Party::At(to));
             let (at, form) = path.next(origin, sent);
             assert_eq!(path.party(at, form), to, "{path:?} {origin} {sent:?}");
             assert_eq!(path.party(origin, sent), from, "{path:?} {origin} {sent:?}");

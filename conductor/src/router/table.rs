@@ -54,6 +54,11 @@ pub(super) struct Probe {
     pub(super) retried: bool,
     /// The spelling of the envelope in which the peer sent the probe back.
     pub(super) echoed: Option<Dialect>,
+    /// What the peer said to the other name, while a new one is being started to be asked again:
+    /// some do not get over a name that they do not know.
+    pub(super) refusal: Option<Frame>,
+    /// Whether a new component was asked for.
+    pub(super) renewed: bool,
     pub(super) params: Bytes,
 }
 

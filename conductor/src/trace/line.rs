@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio::time::Duration;
 
 use super::tap::{Missing, Record};
-use crate::router::{Party, Passage};
+use crate::router::{ComponentIndex, Party, Passage};
 
 /// MCP requests whose answers are remembered; more are shown as answers of ACP.
 const MAX_OPEN: usize = 10_000;
@@ -170,9 +170,9 @@ fn ends(from: Party, to: Party, out: &mut String) -> std::fmt::Result {
 
 fn name(party: Party, out: &mut String) -> std::fmt::Result {
     match party {
-        Party::Client => out.push_str("Client"),
-        Party::Proxy(index) => write!(out, "Proxy({index})")?,
-        Party::Agent => out.push_str("Agent"),
+        Party::At(ComponentIndex::Client) => out.push_str("Client"),
+        Party::At(ComponentIndex::Agent) => out.push_str("Agent"),
+        Party::At(place) => write!(out, "{place}")?,
         Party::Conductor => out.push_str("Conductor"),
     }
     Ok(())

@@ -122,12 +122,13 @@ impl Tap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ComponentIndex;
     use bytes::Bytes;
 
     fn passage(bytes: usize) -> Passage {
         Passage::Call {
-            from: Party::Client,
-            to: Party::Agent,
+            from: Party::At(ComponentIndex::Client),
+            to: Party::At(ComponentIndex::Agent),
             id: None,
             method: Bytes::new(),
             params: Bytes::from(vec![b'1'; bytes]),

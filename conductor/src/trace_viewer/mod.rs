@@ -39,11 +39,11 @@ impl Default for TraceViewerConfig {
 ///
 /// # Errors
 /// When the file is not there, or the port is taken.
-pub async fn serve_file(path: PathBuf, config: TraceViewerConfig) -> io::Result<()> {
+pub async fn serve_file(path: PathBuf, config: TraceViewerConfig) -> anyhow::Result<()> {
     std::fs::metadata(&path)?;
     let viewer = TraceViewer::bind(TraceSource::File(path), config)?;
     announce(&viewer);
-    viewer.run().await
+    Ok(viewer.run().await?)
 }
 
 /// Shows events that the caller pushes. Says the address on stderr. The server runs while the
@@ -53,11 +53,12 @@ pub async fn serve_file(path: PathBuf, config: TraceViewerConfig) -> io::Result<
 /// When the port is taken.
 pub fn serve_memory(
     config: TraceViewerConfig,
-) -> io::Result<(TraceHandle, impl Future<Output = io::Result<()>> + Send)> {
+) -> anyhow::Result<(TraceHandle, impl Future<Output = anyhow::Result<()>> + Send)> {
     let handle = TraceHandle::default();
     let viewer = TraceViewer::bind(TraceSource::Memory(handle.clone()), config)?;
     announce(&viewer);
-    Ok((handle, viewer.run()))
+    let server = viewer.run();
+    Ok((handle, async move { Ok(server.await?) }))
 }
 
 fn announce(viewer: &TraceViewer) {

@@ -80,10 +80,78 @@ fn an_unknown_name_is_tried_in_the_other_spelling_once() {
             bench.feed(Client, &notice("held", "{}"));
             let sent = bench.feed(Component(0), &refusal("1", code));
             assert_eq!(sent, [format!("0 {}", request("2", NAMES[1 - first], params))]);
-            let sent = bench.feed(Component(0), &refusal("2", code));
+            let mut sent = bench.feed(Component(0), &refusal("2", code));
+            if code == -32600 {
+                // It may stick to its first error. Nobody can start it anew, so that is the answer.
+                assert_eq!(sent, ["recreate 0"]);
+                assert_eq!(bench.feed(Component(0), &result("2", V1)).len(), 1, "it has answered");
+                sent = bench.act(|router, out| router.recreated(0, Err(Error::new(-32603, "no factory")), out));
+            }
             assert_eq!(sent, [format!("client {}", refusal("\"i\"", code)), format!("0 {}", notice("held", "{}"))]);
             assert!(bench.router.is_idle());
+            // It lives, and is asked again with the next initialize.
+            let sent = bench.feed(Client, &request("8", "initialize", params));
+            assert!(sent.len() == 1 && sent[0].contains(NAMES[first]), "{sent:?}");
         }
+    }
+}
+
+/// As released conductors of the legacy dialect do when they are asked with the modern name.
+#[test]
+fn a_component_that_sticks_to_its_first_error_is_started_anew_for_the_other_name() {
+    for params in [V1, V2] {
+        let (mut bench, first) = probing(params);
+        bench.feed(Client, &notice("held", "{}"));
+        bench.feed(Component(0), &refusal("1", -32600));
+        assert_eq!(bench.feed(Component(0), &refusal("2", -32600)), ["recreate 0"]);
+        let sent = bench.act(|router, out| router.recreated(0, Ok(()), out));
+        let [sent] = &sent[..] else { panic!("{sent:?}") };
+        let again: serde_json::Value = serde_json::from_str(&sent[2..]).expect("json");
+        assert_eq!(again["method"], NAMES[1 - first]);
+        let id = again["id"].to_string();
+        let sent = bench.feed(Component(0), &request("7", BOTH[1 - first], &inner("initialize", params)));
+        assert_eq!(sent.len(), 2, "what was held, and initialize: {sent:?}");
+        bench.feed(Component(1), &result("1", params));
+        assert_eq!(bench.feed(Component(0), &result(&id, params)), [format!("client {}", result("\"i\"", params))]);
+        assert_eq!(spoken(&mut bench), BOTH[1 - first]);
+        assert!(bench.router.is_idle());
+    }
+}
+
+#[test]
+fn a_component_is_started_anew_once_only() {
+    for closes_first in [false, true] {
+        let (mut bench, _) = probing(V2);
+        if closes_first {
+            bench.act(|router, out| router.component_down(0, &Error::new(-32603, "exit 1"), out));
+        } else {
+            bench.feed(Component(0), &refusal("1", -32600));
+            bench.feed(Component(0), &refusal("2", -32600));
+        }
+        let sent = bench.act(|router, out| router.recreated(0, Ok(()), out));
+        let again: serde_json::Value = serde_json::from_str(&sent[0][2..]).expect("json");
+        let sent = bench.feed(Component(0), &refusal(&again["id"].to_string(), -32600));
+        assert_eq!(sent, [format!("client {}", refusal("\"i\"", -32600))]);
+        assert!(bench.router.is_idle());
+    }
+}
+
+#[test]
+fn a_cancelled_probe_needs_no_new_component() {
+    let (mut bench, _) = probing(V2);
+    bench.feed(Component(0), &refusal("1", -32600));
+    bench.feed(Client, &cancel("\"i\""));
+    refused(&bench.feed(Component(0), &refusal("2", -32600)), "client", "\"i\"", -32800);
+    assert!(bench.router.is_idle());
+
+    for lives in [true, false] {
+        let (mut bench, _) = probing(V2);
+        bench.feed(Component(0), &refusal("1", -32600));
+        bench.feed(Component(0), &refusal("2", -32600));
+        refused(&bench.feed(Client, &cancel("\"i\"")), "client", "\"i\"", -32800);
+        let outcome = if lives { Ok(()) } else { Err(Error::new(-32603, "no factory")) };
+        assert_eq!(bench.act(|router, out| router.recreated(0, outcome, out)), [""; 0]);
+        assert!(bench.router.is_idle());
     }
 }
 

@@ -115,6 +115,9 @@ fn wrong_arguments_are_status_2_and_the_help_says_so() {
         &["trace", "view", "x", "--port", "65536"],
         &["completions", "no-such-shell"],
         &["mcp", "1"],
+        &["--serve", "trace", "view", "x", "--no-open"],
+        &["man", "--trace", "x"],
+        &["--serve", "completions", "bash"],
     ] {
         let output = greenroom(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));

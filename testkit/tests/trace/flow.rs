@@ -175,6 +175,36 @@ async fn batches_stay_whole_on_the_wire_and_come_apart_in_the_recording() {
     assert_eq!(shown[3..], ["result#1", "result#null"].map(|answer| format!("Agent -> Client {answer}")));
 }
 
+/// Row C63: a batch with an entry that is no message is answered the same with and without a
+/// recording, in one array.
+#[tokio::test]
+async fn a_recording_changes_nothing_about_a_batch() {
+    for proxies in [0, 2] {
+        let mut replies = Vec::new();
+        for writer in [None, Some(recording().0)] {
+            let proxies = (0..proxies).map(|_| DynConnectTo::new(pass_through())).collect();
+            let mut chain = Traced::start(proxies, writer).await;
+            let batch = concat!(
+                r#"[{"jsonrpc":"2.0","id":"a","method":"_one"},{"jsonrpc":"2.0","method":"_note","params":[1]},"#,
+                r#"{"foo":"boo"},{"jsonrpc":"2.0","id":9007199254740993,"method":"_two"}]"#
+            );
+            chain.client.write(format!("{batch}\n")).await;
+            chain.answer("result", Value::Null).await;
+            assert_eq!(chain.agent.receive().await["method"], "_note");
+            chain.answer("error", json!({ "code": 7, "message": "of our own" })).await;
+            let line = chain.client.line().await.expect("one line");
+            let reply: Vec<Value> = serde_json::from_str(&line).expect("one array");
+            let ids: Vec<&Value> = reply.iter().map(|answer| &answer["id"]).collect();
+            assert_eq!(ids, [&json!("a"), &Value::Null, &json!(9_007_199_254_740_993_i64)]);
+            assert_eq!((&reply[0]["result"], &reply[1]["error"]["code"]), (&Value::Null, &json!(-32600)));
+            assert_eq!(reply[2]["error"], json!({ "code": 7, "message": "of our own" }));
+            replies.push(line);
+            chain.end().await;
+        }
+        assert_eq!(replies[0], replies[1]);
+    }
+}
+
 #[tokio::test]
 async fn secrets_stay_out_of_the_recording_and_on_the_wire() {
     let (writer, recording) = recording();

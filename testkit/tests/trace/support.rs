@@ -21,15 +21,19 @@ pub(crate) struct Traced {
 }
 
 impl Traced {
-    /// A chain that is initialised: both ends have said what that takes.
-    pub(crate) async fn start(proxies: Vec<DynConnectTo<Conductor>>, writer: TraceWriter) -> Self {
+    /// A chain that is initialised: both ends have said what that takes. Recorded, if there is a
+    /// writer.
+    pub(crate) async fn start(proxies: Vec<DynConnectTo<Conductor>>, writer: impl Into<Option<TraceWriter>>) -> Self {
         let (mut client, upstream) = pair(1 << 16);
         let (mut agent, downstream) = pair(1 << 16);
         let mut components = ProxiesAndAgent::new(downstream);
         for proxy in proxies {
             components = components.proxies([proxy]);
         }
-        let conductor = ConductorImpl::new_agent("traced", components).with_trace_writer(writer);
+        let mut conductor = ConductorImpl::new_agent("traced", components);
+        if let Some(writer) = writer.into() {
+            conductor = conductor.with_trace_writer(writer);
+        }
         let chain = conductor.start(upstream).await.expect("a chain");
         client.send(&initialize("first")).await;
         let asked = agent.receive().await;

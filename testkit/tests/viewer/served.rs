@@ -1,11 +1,25 @@
 //! The server: whom it answers, and what.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use greenroom_conductor::trace_viewer::{
     TraceHandle, TraceSource, TraceViewer, TraceViewerConfig, serve_file, serve_memory,
 };
 use serde_json::json;
 
 use crate::driver::http;
+
+/// Ended with the test, whatever becomes of it.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 const QUIET: TraceViewerConfig = TraceViewerConfig { port: 0, open_browser: false };
 
@@ -57,7 +71,8 @@ async fn only_the_page_with_the_token_gets_events() {
 #[tokio::test]
 async fn documented_names_serve() {
     let missing = serve_file(std::env::temp_dir().join("no-such-recording.jsons"), QUIET).await;
-    assert_eq!(missing.expect_err("no file").kind(), std::io::ErrorKind::NotFound);
+    let missing = missing.expect_err("no file").downcast::<std::io::Error>().expect("of the file");
+    assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
     let (handle, server) = serve_memory(QUIET).expect("a port");
     assert!(handle.is_empty());
     handle.push(json!({}));
@@ -66,6 +81,37 @@ async fn documented_names_serve() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
     let config = TraceViewerConfig { port, open_browser: false };
-    assert_eq!(serve_memory(config).err().expect("it is taken").kind(), std::io::ErrorKind::AddrInUse);
+    let refused = serve_memory(config).err().expect("it is taken").downcast::<std::io::Error>().expect("of the socket");
+    assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse);
     assert!(TraceViewerConfig::default().open_browser);
+}
+
+/// Each way to say who answers, with `--serve` before and behind the subcommand. The agent works until
+/// it is cancelled, so the conversation lasts while the page is looked at.
+#[test]
+fn a_prompt_is_shown_while_it_runs() {
+    let testy = env!("CARGO_BIN_EXE_testy");
+    for arguments in [
+        &["--serve", "prompt", "--agent", testy, "wait_for_cancel"][..],
+        &["prompt", "--serve", "--chain", testy, "--", "wait_for_cancel"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom-under-test"));
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut prompt = Running(command.spawn().expect("the program starts"));
+        let said = BufReader::new(prompt.0.stderr.take().expect("piped")).lines();
+        let said = said.map_while(Result::ok).find_map(|line| line.strip_prefix("trace viewer: ").map(str::to_owned));
+        let (port, token) = address(&said.expect("the address"));
+        let (host, key) = (format!("Host: 127.0.0.1:{port}"), format!("Authorization: Bearer {token}"));
+        assert_eq!(http(port, "GET /", &[&host], "").0, 200);
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (status, _, body) = http(port, "GET /events?after=", &[&host, &key], "");
+            assert_eq!(status, 200);
+            if String::from_utf8_lossy(&body).contains("session/prompt") {
+                break;
+            }
+            assert!(Instant::now() < until, "the prompt is never shown");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
 }

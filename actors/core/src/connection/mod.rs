@@ -7,6 +7,7 @@ mod drain;
 mod driver;
 mod guard;
 mod incoming;
+mod last_words;
 mod message;
 mod outgoing;
 mod pending;

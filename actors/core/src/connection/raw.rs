@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
 use super::driver::{Driver, FinishDriver};
+use super::last_words::{GRACE, LastWords};
 use super::message::Wire;
 use super::outgoing::WireSink;
 use super::reader::{ChannelReader, Outlet, PortReader, Reader, StopInput, for_link, stop_port};
@@ -25,9 +26,6 @@ use crate::port::{EndOfInput, Inbound};
 use crate::runtime::{
     Child, Children, Credit, Death, Live, LiveCount, Mailbox, Node, Outcome, Permit, Seat, Stage, death_of,
 };
-
-/// As in the supervisor of a protocol connection.
-const GRACE: Duration = Duration::from_millis(250);
 
 /// Called exactly once, at the end of a raw connection, with how it ended.
 pub type OnEnd = Box<dyn FnOnce(Result<(), Error>) + Send + Sync>;
@@ -67,10 +65,10 @@ impl RawConnection {
         let mut closing: Box<dyn Fn() + Send + Sync> = Box::new(|| {});
         // A byte stream ends by itself.
         let mut stop_input: StopInput = Box::new(|| {});
+        let credit = Credit::new(options.incoming_credit);
         let sink = match link.ends {
             Ends::Bytes { reader, writer } => {
-                let credit = Credit::new(options.incoming_credit);
-                let reader = Reader::new(reader, max_frame, link.tap.clone(), link.exit, credit, outlet);
+                let reader = Reader::new(reader, max_frame, link.tap.clone(), link.exit, credit.clone(), outlet);
                 seats.reader = assembly.add("reader", reader, Mailbox::new());
                 let wire = Mailbox::new();
                 seats.writer = Some(assembly.add("writer", Writer::new(writer, link.tap), wire.clone()));
@@ -108,6 +106,7 @@ impl RawConnection {
             sink: sink.clone(),
             finish_driver,
             stop_input,
+            last_words: LastWords::new(credit),
             closing,
             on_end: Some(on_end),
             node,
@@ -198,6 +197,7 @@ struct RawKit {
     sink: WireSink,
     finish_driver: Arc<FinishDriver>,
     stop_input: StopInput,
+    last_words: LastWords,
     closing: Box<dyn Fn() + Send + Sync>,
     on_end: Option<OnEnd>,
     node: Arc<Node>,
@@ -283,6 +283,9 @@ impl Actor for RawSupervisor {
             RawMessage::Close => state.close(&me),
             RawMessage::HalfClose => state.seal(&me),
             RawMessage::StopInput => (state.kit.stop_input)(),
+            RawMessage::GraceOver if !state.input_ended && state.kit.last_words.still_come() => {
+                state.later(GRACE, &me, RawMessage::GraceOver);
+            }
             RawMessage::GraceOver => state.conclude(&me),
         }
         Ok(())
@@ -384,8 +387,7 @@ impl RawGuard {
             Outcome::Finished if is_driver => {
                 self.driver_ended = true;
                 (self.kit.stop_input)();
-                // What it said last may still be on the way.
-                if self.input_ended { self.conclude(me) } else { self.later(GRACE, me, RawMessage::GraceOver) }
+                self.hear_out(me);
             }
             Outcome::Finished => {}
             Outcome::Failed(error) => {
@@ -396,9 +398,18 @@ impl RawGuard {
                 if is_driver || self.broken.is_none() {
                     self.broken = Some(error);
                 }
-                if self.input_ended { self.conclude(me) } else { self.later(GRACE, me, RawMessage::GraceOver) }
+                self.hear_out(me);
             }
         }
+    }
+
+    /// Nobody says anything any more, but what was said last may still be on the way.
+    fn hear_out(&mut self, me: &ActorRef<RawMessage>) {
+        if self.input_ended {
+            return self.conclude(me);
+        }
+        self.kit.last_words.begin();
+        self.later(GRACE, me, RawMessage::GraceOver);
     }
 
     fn conclude(&mut self, me: &ActorRef<RawMessage>) {

@@ -13,6 +13,7 @@ use tokio::time::Duration;
 use super::dispatch::Dispatch;
 use super::driver::{Driver, FinishDriver};
 use super::incoming::Incoming;
+use super::last_words::LastWords;
 use super::message::Wire;
 use super::outgoing::{OutgoingProtocol, WireSink};
 use super::pending::PendingReplies;
@@ -201,6 +202,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         pending,
         finish_driver,
         stop_input,
+        last_words: LastWords::new(shared.in_credit.clone()),
         on_end,
         end,
         auto_finish,

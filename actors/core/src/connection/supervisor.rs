@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
 use super::driver::FinishDriver;
+use super::last_words::{GRACE, LastWords};
 use super::pending::PendingItem;
 use super::reader::StopInput;
 use super::shared::Shared;
@@ -22,10 +23,6 @@ use super::tasks::TaskSet;
 use crate::runtime::{Child, Children, Death, Live, Mailbox, Outcome, RestartPolicy, death_of};
 use crate::session::SessionsSupervisor;
 use crate::termination::{Cause, ConnectionTermination};
-
-/// How long an ending connection may take to write what it accepted, or to hear the end of its
-/// input after its transport broke.
-const GRACE: Duration = Duration::from_millis(250);
 
 /// How the connection ended, for whoever drives it.
 pub(crate) type End = Option<Result<(), Error>>;
@@ -68,6 +65,7 @@ pub(crate) struct Kit {
     pub(crate) finish_driver: Arc<FinishDriver>,
     /// Ends the input when the driver is done.
     pub(crate) stop_input: StopInput,
+    pub(crate) last_words: LastWords,
     /// Closes what no other owner closes, for example the other tree's mailbox.
     pub(crate) on_end: Box<dyn Fn() + Send + Sync>,
     pub(crate) end: watch::Sender<End>,
@@ -144,7 +142,7 @@ impl Actor for ConnectionSupervisor {
             ConnectionMessage::Restart(child) => state.restart(child, &me).await,
             ConnectionMessage::Fail(termination) => state.fail(termination, &me),
             ConnectionMessage::InputEnded(error) => state.input_ended(error, &me),
-            ConnectionMessage::GraceOver => state.conclude(&me),
+            ConnectionMessage::GraceOver => state.grace_over(&me),
             ConnectionMessage::SessionOpened => state.start_sessions(&me).await,
         }
         Ok(())
@@ -250,9 +248,21 @@ impl Guard {
                 if self.input_ended || self.sealed {
                     self.conclude(me)
                 } else {
+                    self.kit.last_words.begin();
                     self.later(GRACE, me, ConnectionMessage::GraceOver)
                 }
             }
+        }
+    }
+
+    /// Time to write what was accepted, or to hear the end of the input of a broken transport. Only
+    /// the second is given again, while there is something to hear.
+    fn grace_over(&mut self, me: &ActorRef<ConnectionMessage>) {
+        let listening = self.failing.is_none() && !self.input_ended && !self.sealed;
+        if listening && self.kit.last_words.still_come() {
+            self.later(GRACE, me, ConnectionMessage::GraceOver);
+        } else {
+            self.conclude(me);
         }
     }
 

@@ -20,6 +20,8 @@ pub struct Credit {
 
 struct Shared {
     used: AtomicUsize,
+    /// Everything that was ever taken.
+    taken: AtomicUsize,
     limit: AtomicUsize,
     /// Whether somebody waits for room. Checked on every release, so that the common release
     /// costs one atomic.
@@ -45,6 +47,7 @@ impl Credit {
     pub fn new(limit: usize) -> Self {
         let shared = Shared {
             used: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit),
             waiting: AtomicBool::new(false),
             room: Notify::new(),
@@ -56,6 +59,7 @@ impl Credit {
     #[must_use]
     pub fn take(&self, bytes: usize) -> Permit {
         self.shared.used.fetch_add(bytes, Ordering::AcqRel);
+        self.shared.taken.fetch_add(bytes, Ordering::Relaxed);
         Permit { credit: self.clone(), bytes }
     }
 
@@ -63,6 +67,20 @@ impl Credit {
     #[must_use]
     pub fn used(&self) -> usize {
         self.shared.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes ever taken, modulo the size of a word: whether this changed says whether something
+    /// moves.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.shared.taken.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody waits for room and has to wait longer.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let shared = &self.shared;
+        shared.waiting.load(Ordering::SeqCst) && shared.used.load(Ordering::SeqCst) > shared.limit() / 2
     }
 
     /// Whether the budget is used up.

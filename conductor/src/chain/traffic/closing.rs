@@ -63,7 +63,7 @@ impl TrafficStage {
         } else if replaced {
             // From now on the old process's words and its end are no news.
             self.generations[component] += 1;
-            self.reopening.push((component, cause.clone()));
+            self.reopening.push((component, Some(cause.clone())));
             self.ending.ended(Hop::Component(component));
         }
         self.act(None);
