@@ -147,8 +147,7 @@ async fn run(seed: u64) -> Report {
     });
     timeout(Duration::from_secs(60), work).await.expect("nothing hangs").expect("nothing is lost");
     assert!(*seen.lock() > 0);
-    let report = watched.lock().clone();
-    report
+    watched.lock().clone()
 }
 
 #[test]
