@@ -1,6 +1,7 @@
 //! A client for every protocol version that this build has, behind a connector: starts the agent that
 //! its arguments name, opens a session and says in which version.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use greenroom::{AcpAgent, Agent, Client, ConnectTo, ConnectionTo, Error, Result, UntypedMessage};
@@ -20,10 +21,10 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     match runtime.block_on(converse(agent)) {
-        Ok(outcome) => {
-            println!("{outcome}");
-            ExitCode::SUCCESS
-        }
+        Ok(outcome) => match writeln!(std::io::stdout(), "{outcome}") {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE
