@@ -5,6 +5,7 @@
 //! The agent has to understand MCP servers of type `acp`. Each call of the tool is printed, and so is
 //! what the agent says.
 
+use std::io::Write;
 use std::str::FromStr;
 
 use greenroom::mcp_server::{McpOutcome, McpRequest, McpRequestContext, McpServer, McpService};
@@ -45,7 +46,8 @@ impl McpService<Agent> for Shouter {
             })),
             "tools/call" if params["name"] == "shout" => {
                 let loud = params["arguments"]["message"].as_str().unwrap_or_default().to_uppercase();
-                println!("shout: {loud}");
+                // A tool still works when nobody reads what this program prints.
+                let _ = writeln!(std::io::stdout(), "shout: {loud}");
                 let content = json!([{ "type": "text", "text": loud }]);
                 McpOutcome::Result(json!({ "resultType": "complete", "content": content }))
             }
@@ -78,6 +80,5 @@ async fn main() -> Result<()> {
             session.read_to_string().await
         })
         .await?;
-    println!("{said}");
-    Ok(())
+    writeln!(std::io::stdout(), "{said}").map_err(Error::into_internal_error)
 }
