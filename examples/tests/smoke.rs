@@ -61,3 +61,11 @@ fn an_embedded_connection_survives_the_death_of_its_actors() {
     }
     assert!(text.ends_with("the host was told about the end\n"), "{text}");
 }
+
+#[cfg(feature = "unstable_mcp_over_acp")]
+#[test]
+fn an_agent_calls_the_tool_of_its_client() {
+    let agent = env!("CARGO_BIN_EXE_mcp_agent");
+    let text = stdout_of(env!("CARGO_BIN_EXE_mcp_tool"), &["--command", agent, "hello"]);
+    assert_eq!(text, "shout: HELLO\nshouter says HELLO\n");
+}

@@ -16,6 +16,8 @@ mod id;
 mod inspect;
 pub mod limits;
 mod malformed;
+#[cfg(feature = "unstable_mcp_over_acp")]
+pub mod mcp;
 mod member;
 mod message;
 pub mod method;

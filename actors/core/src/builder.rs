@@ -147,6 +147,23 @@ where
         self
     }
 
+    #[cfg(feature = "unstable_mcp_over_acp")]
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Adds handlers of this crate's own.
+    #[cfg(feature = "unstable_mcp_over_acp")]
+    pub(crate) fn with_entries<'h>(
+        self,
+        push: impl FnOnce(&mut Handlers<'h, Host::Counterpart>),
+    ) -> Builder<Host, Handlers<'h, Host::Counterpart>, Runner, Close, Context>
+    where
+        Handler: 'h,
+    {
+        self.map_handler(push, |handlers| handlers)
+    }
+
     fn map_handler<'h, Next>(
         self,
         push: impl FnOnce(&mut Handlers<'h, Host::Counterpart>),

@@ -10,7 +10,7 @@ use ractor::ActorCell;
 use tokio::sync::watch;
 
 use crate::close::HandleConnectionClose;
-use crate::connection::{End, Prepared, Started};
+use crate::connection::{DRAIN, End, Prepared, Started};
 use crate::connection_handle::closed;
 use crate::connection_to::ConnectionTo;
 use crate::handlers::Host;
@@ -116,6 +116,7 @@ where
         // What a close callback that runs already sends leaves before the output is sealed.
         let mut sealing = pin!(async {
             let failed = shared.close_callbacks_done().await;
+            shared.servers.settled(DRAIN).await;
             shared.finish();
             failed
         });

@@ -5,6 +5,7 @@
 
 pub mod component;
 pub mod link;
+pub mod mcp_server;
 pub mod role;
 pub mod runtime;
 pub mod util;

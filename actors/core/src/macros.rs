@@ -33,3 +33,21 @@ macro_rules! on_receive_dispatch {
         }
     };
 }
+
+/// The last argument of [`mcp_server::tool_fn`](crate::mcp_server::tool_fn).
+#[cfg(feature = "schemars")]
+#[macro_export]
+macro_rules! tool_fn {
+    () => {
+        |function: &_, input, connection| ::std::boxed::Box::pin(function(input, connection))
+    };
+}
+
+/// The last argument of [`mcp_server::tool_fn_mut`](crate::mcp_server::tool_fn_mut).
+#[cfg(feature = "schemars")]
+#[macro_export]
+macro_rules! tool_fn_mut {
+    () => {
+        |function: &mut _, input, connection| ::std::boxed::Box::pin(async move { function(input, connection).await })
+    };
+}

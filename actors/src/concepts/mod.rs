@@ -9,6 +9,7 @@
 //! | [`error_handling`] | Where does an error go, and how do I tell a local failure from a peer's? |
 //! | [`peers`] | Whom do I talk to, directly and through a conductor? |
 //! | [`sessions`] | How do I open a session, read it, cancel it, and in which version? |
+//! | [`mcp_servers`] | How do I offer tools to an agent through its own connection? |
 //! | [`proxies`] | How do I stand between a client and an agent? |
 //! | [`acp_basics`] | Which messages make a conversation? |
 //! | [`supervision`] | Which actors are there, what survives what, and how do I break them? |
@@ -22,6 +23,8 @@ pub mod callbacks;
 pub mod cancellation;
 pub mod connections;
 pub mod error_handling;
+#[cfg(feature = "unstable_mcp_over_acp")]
+pub mod mcp_servers;
 pub mod ordering;
 pub mod peers;
 pub mod proxies;

@@ -5,6 +5,8 @@
 //! and shows what the decision says.
 
 mod adapter;
+#[cfg(all(feature = "unstable_protocol_v2", feature = "unstable_mcp_over_acp", feature = "unstable_session_fork"))]
+mod attaching;
 mod batches;
 mod cancelling;
 mod cancelling_inbound;

@@ -246,14 +246,17 @@ impl<C: Role> Dispatch<C> {
         }
     }
 
-    /// Gives a message to its session, if it has one.
+    /// Gives a message to its session or to the MCP server that it names, if there is one.
     async fn claim(&mut self, delivery: Delivery, subject: Subject, retry: bool, session: Option<Arc<SessionEntry>>) {
         match session {
             Some(session) => {
                 session.deliver(delivery);
                 self.conclude(subject, Ok(())).await;
             }
-            None => self.unclaimed(delivery, subject, retry).await,
+            None => match self.shared.servers.take(delivery) {
+                Some(delivery) => self.unclaimed(delivery, subject, retry).await,
+                None => self.conclude(subject, Ok(())).await,
+            },
         }
     }
 

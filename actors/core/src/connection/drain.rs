@@ -88,6 +88,7 @@ impl Shared {
         if self.draining.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.servers.shut_down();
         // Handlers may hang: reading must not wait for what they hold.
         self.in_credit.lift();
         for step in self.steps.close() {

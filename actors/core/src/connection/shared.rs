@@ -27,6 +27,7 @@ use super::message::{MethodText, Outgoing, Step, Task};
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
 use crate::handlers::AnyRegistry;
+use crate::mcp_server::ConnectionServers;
 use crate::options::{ConnectionOptions, ResponderDropPolicy};
 use crate::request::Reply;
 use crate::runtime::{Credit, LiveCount, Mailbox, Node, Permit};
@@ -102,6 +103,8 @@ pub(crate) struct Shared {
     answers_cancelled_permissions: bool,
     /// The open sessions of a client.
     pub(crate) sessions: SessionTable,
+    /// The MCP servers that the peer can reach through this connection.
+    pub(crate) servers: ConnectionServers,
     /// What was read and is not worked off.
     pub(crate) in_credit: Credit,
     pub(crate) out_credit: Credit,
@@ -153,6 +156,7 @@ impl Shared {
             answers_cancelled_permissions: guard.is_some_and(Endpoint::is_v2_client),
             guard: guard.map(Guard::new),
             sessions: SessionTable::new(options),
+            servers: ConnectionServers::default(),
             in_credit: Credit::new(options.incoming_credit),
             out_credit: Credit::new(options.outgoing_high_mark),
             out_cap: options.outgoing_cap,
@@ -386,6 +390,17 @@ impl Shared {
         }));
     }
 
+    /// Runs what the end of the connection must not abort, and what limits itself instead;
+    /// [`closed`](crate::Connection::closed) waits for it.
+    #[cfg(feature = "unstable_mcp_over_acp")]
+    pub(crate) fn spawn_owed(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let live = self.live.enter();
+        drop(self.runtime.spawn(async move {
+            let _live = live;
+            task.await;
+        }));
+    }
+
     /// Fails one request that will not be sent.
     pub(crate) fn fail_one(self: &Arc<Self>, id: i64, error: &Error) {
         let waiter = self.pending.lock().settle(&id);
@@ -441,6 +456,7 @@ impl Shared {
         drop(self.outgoing.close());
         self.dynamic.close();
         self.sessions.kill_all(&self.closed_error(), &self.runtime);
+        self.servers.close_all();
         self.incoming_closed.send_replace(true);
     }
 

@@ -20,6 +20,7 @@ use super::pending::PendingItem;
 use super::reader::StopInput;
 use super::shared::Shared;
 use super::tasks::TaskSet;
+use crate::mcp_server::supervised;
 use crate::runtime::{Child, Children, Death, Live, Mailbox, Outcome, RestartPolicy, death_of};
 use crate::session::SessionsSupervisor;
 use crate::termination::{Cause, ConnectionTermination};
@@ -40,6 +41,9 @@ pub(crate) enum ConnectionMessage {
     GraceOver,
     /// There is a session, and perhaps nobody who supervises it.
     SessionOpened,
+    /// There is an MCP server, and perhaps nobody who supervises it.
+    #[cfg_attr(not(feature = "unstable_mcp_over_acp"), expect(dead_code, reason = "only attached servers are told"))]
+    ServerOpened,
 }
 
 #[cfg(feature = "cluster")]
@@ -92,6 +96,7 @@ pub(crate) struct Guard {
     sealed: bool,
     driver_ended: bool,
     has_sessions: bool,
+    has_servers: bool,
     /// Set once the connection ends in order for this reason.
     failing: Option<ConnectionTermination>,
     broken: Option<Error>,
@@ -116,6 +121,7 @@ impl Actor for ConnectionSupervisor {
             sealed: false,
             driver_ended: false,
             has_sessions: false,
+            has_servers: false,
             failing: None,
             broken: None,
             _live: live,
@@ -126,6 +132,8 @@ impl Actor for ConnectionSupervisor {
     async fn post_start(&self, me: ActorRef<ConnectionMessage>, _state: &mut ()) -> Result<(), ActorProcessingErr> {
         if let Some(guard) = &mut *self.guard.lock().await {
             guard.kit.children.start_all(&me.get_cell()).await?;
+            // Servers can be attached before there is anybody to tell.
+            guard.start_servers(&me).await;
         }
         Ok(())
     }
@@ -144,6 +152,7 @@ impl Actor for ConnectionSupervisor {
             ConnectionMessage::InputEnded(error) => state.input_ended(error, &me),
             ConnectionMessage::GraceOver => state.grace_over(&me),
             ConnectionMessage::SessionOpened => state.start_sessions(&me).await,
+            ConnectionMessage::ServerOpened => state.start_servers(&me).await,
         }
         Ok(())
     }
@@ -201,8 +210,23 @@ impl Guard {
                 Actor::spawn_linked(None, sessions, (), supervisor).await.map(|(actor, _)| actor.get_cell())
             })
         });
+        self.start_branch(child, me).await;
+    }
+
+    /// Starts the supervisor of the attached MCP servers with the first of them.
+    async fn start_servers(&mut self, me: &ActorRef<ConnectionMessage>) {
+        let shared = self.kit.shared.clone();
+        let Some(child) = supervised(&shared, self.kit.restart) else { return };
+        if self.has_servers || self.result.is_some() {
+            return;
+        }
+        self.has_servers = true;
+        self.start_branch(child, me).await;
+    }
+
+    async fn start_branch(&mut self, child: Child, me: &ActorRef<ConnectionMessage>) {
         if let Err(error) = self.kit.children.start(child, &me.get_cell()).await {
-            let error = LocalError::new(Origin::Transport, format!("the sessions did not start: {error}")).into();
+            let error = LocalError::new(Origin::Transport, format!("a supervisor did not start: {error}")).into();
             self.fail(ConnectionTermination::TransportError(error), me);
         }
     }

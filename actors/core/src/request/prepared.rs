@@ -63,6 +63,20 @@ impl<T> PreparedRequest<T> {
         PreparedRequest { wait: self.wait.map(map), params: self.params }
     }
 
+    /// Tells `watch` whether the answer is a good one, before anybody gets it. It is dropped if the
+    /// request never gets one.
+    pub(crate) fn watched(self, watch: impl FnOnce(bool) + Send + 'static) -> Self {
+        self.wait.reply.watch(Box::new(watch));
+        self
+    }
+
+    /// The same request, which fails with this error instead of being sent.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub(crate) fn failing(mut self, error: Error) -> Self {
+        self.params = Err(error);
+        self
+    }
+
     /// Registers and queues the request. A failure settles it.
     fn publish(reply: &Arc<Reply>, connection: &Arc<Shared>, params: Result<Bytes>) {
         if let Err(error) = Self::try_publish(reply, connection, params) {

@@ -13,6 +13,9 @@ use crate::runtime::Scope;
 /// What runs inside the dispatch step of the answer.
 pub(crate) type Callback = Box<dyn FnOnce(Result<Bytes>) -> BoxFuture<'static, Result<()>> + Send>;
 
+/// Learns whether the answer was a good one, before anybody gets it.
+pub(crate) type Watch = Box<dyn FnOnce(bool) + Send>;
+
 /// Reads JSON text, then maps what it read.
 type ReadAndMap<T> = Box<dyn FnOnce(&str, &str) -> Result<T> + Send>;
 
@@ -61,6 +64,7 @@ struct State {
     outcome: Option<Result<Bytes>>,
     waker: Option<Waker>,
     callback: Option<Callback>,
+    watch: Option<Watch>,
 }
 
 impl Reply {
@@ -106,6 +110,12 @@ impl Reply {
             return None;
         }
         state.outstanding = false;
+        if let Some(watch) = state.watch.take() {
+            let good = outcome.is_ok();
+            drop(state);
+            watch(good);
+            state = self.state.lock();
+        }
         if let Some(callback) = state.callback.take() {
             drop(state);
             return Some(callback(outcome));
@@ -117,6 +127,11 @@ impl Reply {
             waker.wake();
         }
         None
+    }
+
+    /// Installs what learns about the answer; at most once, before the request is sent.
+    pub(crate) fn watch(&self, watch: Watch) {
+        self.state.lock().watch = Some(watch);
     }
 
     /// The right to settle was dropped. While handlers look at the answer, what becomes of it is

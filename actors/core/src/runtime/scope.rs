@@ -35,6 +35,15 @@ impl Scope {
     }
 }
 
+impl Scope {
+    /// Runs code that is no part of the handler that is being polled on this thread.
+    pub(crate) fn outside<T>(work: impl FnOnce() -> T) -> T {
+        // No connection has this number.
+        let _left = Entered::new(0, None);
+        work()
+    }
+}
+
 /// Sets the thread-local for the duration of one poll, panics included.
 struct Entered {
     outer: u64,
@@ -42,8 +51,8 @@ struct Entered {
 }
 
 impl Entered {
-    fn new(connection: u64, subject: Arc<str>) -> Self {
-        Self { outer: CURRENT.replace(connection), outer_subject: SUBJECT.replace(Some(subject)) }
+    fn new(connection: u64, subject: Option<Arc<str>>) -> Self {
+        Self { outer: CURRENT.replace(connection), outer_subject: SUBJECT.replace(subject) }
     }
 }
 
@@ -73,7 +82,7 @@ impl<F: Future> Future for Scoped<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _entered = Entered::new(self.connection, self.subject.clone());
+        let _entered = Entered::new(self.connection, Some(self.subject.clone()));
         self.future.as_mut().poll(cx)
     }
 }
@@ -94,6 +103,7 @@ mod tests {
                 assert_eq!(Scope::subject().as_deref(), Some("inner"));
             })
             .await;
+            Scope::outside(|| assert!(!Scope::is_inside(7) && Scope::subject().is_none()));
             tokio::task::yield_now().await;
             assert!(Scope::is_inside(7));
             assert_eq!(Scope::subject().as_deref(), Some("outer"));

@@ -1,15 +1,20 @@
 //! Opening a new session.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::path::Path;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
+use futures_util::FutureExt as _;
 use greenroom_protocol::schema::{NewSessionRequest, NewSessionResponse, SessionId};
 use greenroom_protocol::{Result, method};
 
 use super::active::ActiveSession;
-use super::setup::{Handover, no_directory, spawn_callback, spawn_runner};
+use super::setup::{Handover, attach, no_directory, spawn_callback};
 use crate::connection_to::ConnectionTo;
+use crate::mcp_server::{Attached, Attachments};
 use crate::request::PreparedRequest;
 use crate::responder::Responder;
 use crate::role::HasPeer;
@@ -40,6 +45,7 @@ where
 {
     connection: ConnectionTo<Counterpart>,
     request: NewSessionRequest,
+    servers: Attachments<Counterpart>,
     run: Run,
     _state: PhantomData<BlockState>,
 }
@@ -60,7 +66,13 @@ impl<Counterpart: HasPeer<Agent>> ConnectionTo<Counterpart> {
 
     /// A new session from a complete request.
     pub fn build_session_from(&self, request: NewSessionRequest) -> SessionBuilder<Counterpart> {
-        SessionBuilder { connection: self.clone(), request, run: NullRun, _state: PhantomData }
+        SessionBuilder {
+            connection: self.clone(),
+            request,
+            servers: Attachments::default(),
+            run: NullRun,
+            _state: PhantomData,
+        }
     }
 }
 
@@ -70,13 +82,26 @@ where
     Run: RunWithConnectionTo<Counterpart>,
     BlockState: SessionBlockState,
 {
-    /// Sends the request. The session is open, and its messages wait for the reader, before the
-    /// message behind the answer is dispatched.
+    /// The same session with more servers.
+    #[cfg(feature = "unstable_mcp_over_acp")]
+    pub(crate) fn attaching<Next: RunWithConnectionTo<Counterpart>>(
+        self,
+        change: impl FnOnce(&mut Attachments<Counterpart>, &mut NewSessionRequest, Run) -> Next,
+    ) -> SessionBuilder<Counterpart, Next, BlockState> {
+        let Self { connection, mut request, mut servers, run, .. } = self;
+        let run = change(&mut servers, &mut request, run);
+        SessionBuilder { connection, request, servers, run, _state: PhantomData }
+    }
+
+    /// The request. The session is open, and its messages wait for the reader, before the message
+    /// behind the answer is dispatched. With a good answer the servers stay; otherwise they are
+    /// removed.
     fn prepare(
         connection: &ConnectionTo<Counterpart>,
         request: NewSessionRequest,
+        attached: Attached,
     ) -> PreparedRequest<NewSessionResponse> {
-        connection.prepare_request_to(Agent, request)
+        connection.prepare_request_to(Agent, request).watched(|good| attached.answered(good))
     }
 
     /// Starts the session and calls `op` with it, in a task of the connection. May be called in a
@@ -94,9 +119,9 @@ where
         F: FnOnce(ActiveSession<'static, Counterpart>) -> Fut + Send + 'static,
         Fut: Future<Output = Result<()>> + Send,
     {
-        let Self { connection, request, run, .. } = self;
-        spawn_runner(&connection, run)?;
-        Self::prepare(&connection, request).on_receiving_result(async move |response| {
+        let Self { connection, request, servers, run, .. } = self;
+        let attached = attach(&connection, servers, run)?;
+        Self::prepare(&connection, request, attached).on_receiving_result(async move |response| {
             let session = ActiveSession::open(&connection, response?)?;
             spawn_callback(&connection, op, session)
         })
@@ -118,9 +143,10 @@ where
         Counterpart: HasPeer<Client>,
         Run: 'static,
     {
-        let Self { connection, request, run, .. } = self;
-        spawn_runner(&connection, run)?;
-        let prepared = Self::prepare(&connection, request).forward_cancellation_from(responder.cancellation());
+        let Self { connection, request, servers, run, .. } = self;
+        let attached = attach(&connection, servers, run)?;
+        let prepared =
+            Self::prepare(&connection, request, attached).forward_cancellation_from(responder.cancellation());
         prepared.on_receiving_ok_result(responder, async move |response, responder| {
             let id = response.session_id.clone();
             responder.respond(response)?;
@@ -136,7 +162,8 @@ where
 {
     /// Lets the caller wait for the session. Not inside handlers of the same connection.
     pub fn block_task(self) -> SessionBuilder<Counterpart, Run, Blocking> {
-        SessionBuilder { connection: self.connection, request: self.request, run: self.run, _state: PhantomData }
+        let Self { connection, request, servers, run, .. } = self;
+        SessionBuilder { connection, request, servers, run, _state: PhantomData }
     }
 }
 
@@ -148,13 +175,12 @@ where
     /// Sends the request and waits for the session.
     async fn open<'runner>(
         connection: &ConnectionTo<Counterpart>,
-        request: NewSessionRequest,
+        prepared: PreparedRequest<NewSessionResponse>,
     ) -> Result<ActiveSession<'runner, Counterpart>>
     where
         Counterpart: 'runner,
     {
         let (give, opened) = Handover::new(connection, method::SESSION_NEW);
-        let prepared = Self::prepare(connection, request);
         let mut cancel = CancelOnDrop(Some(prepared.cancellation_handle()));
         let link = connection.clone();
         prepared.on_receiving_result(async move |response| {
@@ -177,9 +203,9 @@ where
     where
         Run: 'static,
     {
-        let Self { connection, request, run, .. } = self;
-        spawn_runner(&connection, run)?;
-        Self::open(&connection, request).await
+        let Self { connection, request, servers, run, .. } = self;
+        let attached = attach(&connection, servers, run)?;
+        Self::open(&connection, Self::prepare(&connection, request, attached)).await
     }
 
     /// Starts the session, runs `op` with it and what was attached to it beside that, and drops
@@ -191,9 +217,20 @@ where
         self,
         op: impl for<'runner> AsyncFnOnce(ActiveSession<'runner, Counterpart>) -> Result<T>,
     ) -> Result<T> {
-        let Self { connection, request, run, .. } = self;
-        let beside = run.run_with_connection_to(connection.clone());
-        crate::util::run_until(beside, async { op(Self::open(&connection, request).await?).await }).await
+        let Self { connection, request, servers, run, .. } = self;
+        let attached = servers.attach(&connection, connection.counterpart().remote_style(Agent))?;
+        let mut beside = pin!(run.run_with_connection_to(connection.clone()).fuse());
+        // It has begun before the request is sent.
+        if let Some(result) = poll_once(beside.as_mut()).await {
+            result?;
+        }
+        let session = async {
+            let prepared = connection.prepare_request_to(Agent, request);
+            op(Self::open(&connection, prepared).await?).await
+        };
+        let done = crate::util::run_until(beside.as_mut(), session).await;
+        // What operations still wait for goes on until they have cleaned up.
+        crate::util::run_until(beside, attached.remove().map(Ok)).await.and(done)
     }
 
     /// As [`on_proxy_session_start`](Self::on_proxy_session_start), for callers that may wait.
@@ -205,10 +242,11 @@ where
         Counterpart: HasPeer<Client>,
         Run: 'static,
     {
-        let Self { connection, request, run, .. } = self;
-        spawn_runner(&connection, run)?;
+        let Self { connection, request, servers, run, .. } = self;
+        let attached = attach(&connection, servers, run)?;
         let (give, opened) = Handover::new(&connection, method::SESSION_NEW);
-        let prepared = Self::prepare(&connection, request).forward_cancellation_from(responder.cancellation());
+        let prepared =
+            Self::prepare(&connection, request, attached).forward_cancellation_from(responder.cancellation());
         prepared.on_receiving_result(async move |response| {
             let id = response.as_ref().map(|response| response.session_id.clone()).map_err(Clone::clone);
             let answered = responder.respond_with_result(response);
@@ -217,6 +255,15 @@ where
         })?;
         opened.await
     }
+}
+
+/// Polls a future once; what it gives, if that is there already.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
 
 /// Asks the peer to cancel if nobody waits for the answer any more.

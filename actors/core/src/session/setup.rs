@@ -1,16 +1,20 @@
 //! What building and restoring a session have in common.
 
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
+use futures_util::FutureExt as _;
 use greenroom_protocol::{Error, Result};
 use tokio::sync::oneshot;
 
 use crate::connection::Shared;
 use crate::connection_to::ConnectionTo;
+use crate::mcp_server::{Attached, Attachments};
 use crate::request::would_deadlock;
-use crate::role::Role;
+use crate::role::acp::Agent;
+use crate::role::{HasPeer, Role};
 use crate::run::RunWithConnectionTo;
 use crate::runtime::Scope;
 
@@ -43,13 +47,33 @@ pub(super) fn spawn_callback<C: Role, A: Send + 'static, F: StartCallback<A>>(
     connection.spawn(async move { callback.start(session).await })
 }
 
-/// Runs what belongs to a session for as long as the connection lasts.
-pub(super) fn spawn_runner<C: Role, R: RunWithConnectionTo<C> + 'static>(
+/// Makes the servers of a session reachable, and begins what runs beside them: both before the
+/// request that declares them is sent (spec §6.3, 83).
+pub(super) fn attach<C: HasPeer<Agent>, R: RunWithConnectionTo<C> + 'static>(
     connection: &ConnectionTo<C>,
+    servers: Attachments<C>,
     runner: R,
-) -> Result<()> {
+) -> Result<Attached> {
+    let attached = servers.attach(connection, connection.counterpart().remote_style(Agent))?;
     let handle = connection.clone();
-    connection.spawn(async move { runner.run_with_connection_to(handle).await })
+    begin(connection, attached.beside(async move { runner.run_with_connection_to(handle).await }))?;
+    Ok(attached)
+}
+
+/// Polls `work` once, here, and lets it go on as a task of the connection. Not in the scope of a
+/// handler that calls this: the task may wait for responses, and is about to.
+fn begin<C: Role>(connection: &ConnectionTo<C>, work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
+    let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
+    // Nobody is woken by this poll: the task polls again.
+    let first = Scope::outside(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+    match first {
+        Poll::Ready(Ok(result)) => result,
+        // What the panic said went to the panic hook; it may quote payload.
+        Poll::Ready(Err(_panic)) => Err(Error::internal_error().data("a runner panicked")),
+        Poll::Pending => connection.spawn(async move {
+            work.await.unwrap_or_else(|_panic| Err(Error::internal_error().data("a runner panicked")))
+        }),
+    }
 }
 
 /// Waits for what an ordered callback hands over. Inside a handler of the same connection that can

@@ -29,6 +29,7 @@ impl<C: Role> Dispatch<C> {
         };
         self.shared.fail_pending(cause.clone());
         self.shared.sessions.end_all(&cause.to_error("session"));
+        self.shared.servers.shut_down();
         if !self.end.closed {
             let connection = self.connection();
             let closing = self.end.closing.get_or_insert_with(|| self.handlers.close(connection));

@@ -9,6 +9,7 @@ use super::super::call::DispatchGuard;
 use super::{Dispatch, Subject, panicked};
 use crate::dispatch::Handled;
 use crate::handlers::Delivery;
+use crate::mcp_server::answer_unclaimed;
 use crate::role::{Nature, Role};
 use crate::runtime::Scoped;
 
@@ -62,8 +63,11 @@ impl<C: Role> Dispatch<C> {
             Delivery::Request(call, open) => {
                 let method = call.method().to_owned();
                 tracing::debug!(connection = %self.shared.name, method, "nobody handles this request");
+                // Only an agent calls MCP servers.
+                let calls = self.counterpart.nature() == Nature::Agent;
+                let error = calls.then(|| answer_unclaimed(&call)).flatten();
                 // A peer that is gone needs no answer.
-                let _ = open.answer(Err(Error::method_not_found().data(method)));
+                let _ = open.answer(Err(error.unwrap_or_else(|| Error::method_not_found().data(method))));
             }
             Delivery::Notification(call) => {
                 tracing::debug!(connection = %self.shared.name, method = call.method(), "nobody handles this notification");

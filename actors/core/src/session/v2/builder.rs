@@ -6,8 +6,9 @@ use std::path::Path;
 use greenroom_protocol::schema::v2;
 use greenroom_protocol::{JsonRpcRequest, Result};
 
-use super::super::setup::{no_directory, spawn_callback, spawn_runner};
+use super::super::setup::{attach, no_directory, spawn_callback};
 use super::command::{OpenedV2Session, V2Session};
+use crate::mcp_server::Attachments;
 use crate::request::SentRequest;
 use crate::responder::Responder;
 use crate::role::HasPeer;
@@ -31,7 +32,7 @@ impl<Counterpart: HasPeer<Agent>> V2ConnectionTo<Counterpart> {
 
     /// A new session from a complete request.
     pub fn build_session_from(&self, request: v2::NewSessionRequest) -> V2SessionBuilder<Counterpart> {
-        V2SessionBuilder { connection: self.clone(), request, run: NullRun }
+        V2SessionBuilder { connection: self.clone(), request, servers: Attachments::default(), run: NullRun }
     }
 
     /// Resumes a session that the agent knows.
@@ -45,7 +46,7 @@ impl<Counterpart: HasPeer<Agent>> V2ConnectionTo<Counterpart> {
 
     /// Resumes a session from a complete request.
     pub fn resume_session_from(&self, request: v2::ResumeSessionRequest) -> V2ResumeSessionBuilder<Counterpart> {
-        V2ResumeSessionBuilder { connection: self.clone(), request, run: NullRun }
+        V2ResumeSessionBuilder { connection: self.clone(), request, servers: Attachments::default(), run: NullRun }
     }
 
     /// A new session that begins as a copy of one that the agent knows.
@@ -61,7 +62,7 @@ impl<Counterpart: HasPeer<Agent>> V2ConnectionTo<Counterpart> {
     /// A copy of a session from a complete request.
     #[cfg(feature = "unstable_session_fork")]
     pub fn fork_session_from(&self, request: v2::ForkSessionRequest) -> V2ForkSessionBuilder<Counterpart> {
-        V2ForkSessionBuilder { connection: self.clone(), request, run: NullRun }
+        V2ForkSessionBuilder { connection: self.clone(), request, servers: Attachments::default(), run: NullRun }
     }
 }
 
@@ -104,6 +105,7 @@ impl Opens for v2::ForkSessionRequest {
 fn start<C, Request, Run>(
     connection: V2ConnectionTo<C>,
     request: Request,
+    servers: Attachments<C>,
     run: Run,
 ) -> SentRequest<OpenedV2Session<C, Request::Response>>
 where
@@ -113,8 +115,10 @@ where
 {
     let known = request.known();
     let prepared = connection.prepare_request_to(Agent, request);
-    // A connection that is over fails the request, which says so to the caller.
-    let _ = spawn_runner(connection.raw(), run);
+    let prepared = match attach(connection.raw(), servers, run) {
+        Ok(attached) => prepared.watched(|good| attached.answered(good)),
+        Err(error) => prepared.failing(error),
+    };
     let open = move |response: Request::Response| {
         let id = Request::opened(known.as_ref(), &response);
         Ok(OpenedV2Session::new(V2Session::new(id, connection), response))
@@ -126,6 +130,7 @@ where
 fn start_for_client<C, Request, Run, F, Fut>(
     connection: V2ConnectionTo<C>,
     request: Request,
+    servers: Attachments<C>,
     run: Run,
     responder: Responder<Request::Response>,
     op: F,
@@ -137,9 +142,9 @@ where
     F: FnOnce(OpenedV2Session<C, Request::Response>) -> Fut + Send + 'static,
     Fut: Future<Output = Result<()>> + Send,
 {
-    spawn_runner(connection.raw(), run)?;
+    let attached = attach(connection.raw(), servers, run)?;
     let known = request.known();
-    let prepared = connection.prepare_request_to(Agent, request);
+    let prepared = connection.prepare_request_to(Agent, request).watched(|good| attached.answered(good));
     let prepared = prepared.forward_cancellation_from(responder.cancellation());
     prepared.on_receiving_ok_result(responder, async move |response, responder| {
         let id = Request::opened(known.as_ref(), &response);
@@ -161,6 +166,7 @@ macro_rules! opening {
         {
             connection: V2ConnectionTo<Counterpart>,
             request: v2::$request,
+            servers: Attachments<Counterpart>,
             run: Run,
         }
 
@@ -170,6 +176,17 @@ macro_rules! opening {
             Counterpart: HasPeer<Agent>,
             Run: RunWithConnectionTo<Counterpart>,
         {
+            /// The same session with more servers.
+            #[cfg(feature = "unstable_mcp_over_acp")]
+            pub(crate) fn attaching<Next: RunWithConnectionTo<Counterpart>>(
+                self,
+                change: impl FnOnce(&mut Attachments<Counterpart>, &mut v2::$request, Run) -> Result<Next>,
+            ) -> Result<$builder<Counterpart, Next>> {
+                let Self { connection, mut request, mut servers, run } = self;
+                let run = change(&mut servers, &mut request, run)?;
+                Ok($builder { connection, request, servers, run })
+            }
+
             /// Sends the request. When this returns, it is registered and queued.
             ///
             /// Updates of the session go to the handlers of the connection, whenever they come:
@@ -178,7 +195,7 @@ macro_rules! opening {
             where
                 Run: 'static,
             {
-                start(self.connection, self.request, self.run)
+                start(self.connection, self.request, self.servers, self.run)
             }
 
             /// Opens the session for the client of a proxy: its request gets the agent's answer,
@@ -194,7 +211,7 @@ macro_rules! opening {
                 F: FnOnce(OpenedV2Session<Counterpart, v2::$response>) -> Fut + Send + 'static,
                 Fut: Future<Output = Result<()>> + Send,
             {
-                start_for_client(self.connection, self.request, self.run, responder, op)
+                start_for_client(self.connection, self.request, self.servers, self.run, responder, op)
             }
         }
 
