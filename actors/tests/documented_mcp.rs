@@ -54,7 +54,7 @@ mod native {
     };
     use serde_json::{Map, Value};
 
-    pub struct Serves;
+    struct Serves;
 
     impl<C: Role> McpService<C> for Serves {
         fn execute(
