@@ -1,7 +1,7 @@
 //! An agent for every protocol version that this build has, behind a router, on the stdin and stdout
 //! of this process.
 //!
-//! - `--only-v2`: no version 1.
+//! - `--only-v1`, `--only-v2`: not the other version.
 //! - `--close`: the first message that is refused ends the connection.
 
 use std::process::ExitCode;
@@ -12,12 +12,12 @@ fn main() -> ExitCode {
     let asked_for = |option: &str| std::env::args().skip(1).any(|argument| argument == option);
     let mut router = Agent.protocol_router();
     if !asked_for("--only-v2") {
-        router = router.with_v1(greenroom_testkit::testy());
+        router = router.with_v1(greenroom_testkit::testy::agent_v1());
     }
     if asked_for("--close") {
         router = router.close_after_rejection();
     }
-    greenroom_testkit::run(second(router))
+    greenroom_testkit::run(if asked_for("--only-v1") { router } else { second(router) })
 }
 
 #[cfg(feature = "unstable_protocol_v2")]

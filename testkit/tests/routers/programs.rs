@@ -106,9 +106,11 @@ fn any_proxy() -> greenroom::ProxyProtocolRouter {
 #[tokio::test]
 async fn a_connector_meets_programs_of_every_version() {
     let highest = if cfg!(feature = "unstable_protocol_v2") { 2 } else { 1 };
-    for (agent, version) in [(env!("CARGO_BIN_EXE_testy"), 1), (PROGRAM, highest)] {
+    for (agent, version) in
+        [(&[PROGRAM, "--only-v1"][..], 1), (&[PROGRAM], highest), (&[env!("CARGO_BIN_EXE_testy")], highest)]
+    {
         let mut client = tokio::process::Command::new(env!("CARGO_BIN_EXE_connector-client"));
-        let said = soon(client.arg(agent).output()).await.expect("the program");
+        let said = soon(client.args(agent).output()).await.expect("the program");
         let said = (String::from_utf8(said.stdout).expect("text"), String::from_utf8(said.stderr).expect("text"));
         assert!(said.0.starts_with(&format!("version {version}, session ")), "{said:?}");
     }
