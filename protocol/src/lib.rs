@@ -34,6 +34,7 @@ pub mod selection;
 mod slow;
 mod span;
 mod successor;
+mod unhandled;
 mod view;
 
 pub use agent_client_protocol_schema as schema_crate;
@@ -66,6 +67,7 @@ pub use role::{RemoteStyle, RoleId};
 pub use scan::{Envelope, scan};
 pub use span::Span;
 pub use successor::Successor;
+pub use unhandled::unhandled;
 
 /// What the derive macros need; no part of the public interface.
 #[doc(hidden)]

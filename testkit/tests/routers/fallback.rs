@@ -89,18 +89,27 @@ async fn starts_again(attempt: &mut Attempt) {
 async fn a_client_that_says_something_else_gets_a_connection_of_its_own() {
     let mut other = same(json!(1));
     other["params"]["clientCapabilities"]["terminal"] = json!(true);
-    for first in [Some(other), Some(request(1, "session/new", json!({}))), Some(note("x", json!({}))), None] {
+    for first in [other, request(1, "session/new", json!({})), note("x", json!({}))] {
         let (mut attempt, mut old, mut agent) = lowered(&plain()).await;
         soon(old.expect_end()).await;
         let mut probed = made(&mut attempt.v1s).await;
-        match first {
-            Some(first) => probed.send(&first).await,
-            None => probed.close().await,
-        }
+        probed.send(&first).await;
         soon(probed.expect_end()).await;
         soon(agent.expect_end()).await;
         starts_again(&mut attempt).await;
     }
+}
+
+#[tokio::test]
+async fn a_client_that_ends_without_a_word_is_not_run_again() {
+    let (mut attempt, mut old, mut agent) = lowered(&plain()).await;
+    soon(old.expect_end()).await;
+    let mut probed = made(&mut attempt.v1s).await;
+    probed.close().await;
+    soon(probed.expect_end()).await;
+    soon(agent.expect_end()).await;
+    soon(attempt.run).await.expect("no panic").expect("it ended as its client did");
+    made_no_more(&mut attempt.v1s);
 }
 
 #[tokio::test]

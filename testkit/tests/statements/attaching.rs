@@ -2,7 +2,9 @@
 
 use greenroom::mcp_server::{McpOutcome, McpRequest, McpRequestContext, McpServer, McpService};
 use greenroom::schema::{ProtocolVersion, v2};
-use greenroom::{Agent, BoxFuture, Client, ConnectionTo, Error, Result, RunWithConnectionTo, V2ConnectionTo};
+use greenroom::{
+    Agent, BoxFuture, Client, ConnectionTo, Error, Result, RunWithConnectionTo, UntypedMessage, V2ConnectionTo,
+};
 use greenroom_testkit::scripted::{Local, pair};
 use serde_json::{Value, json};
 
@@ -20,8 +22,10 @@ impl McpService<Agent> for Says {
 struct Runs(Log);
 
 impl RunWithConnectionTo<Agent> for Runs {
-    async fn run_with_connection_to(self, _connection: ConnectionTo<Agent>) -> Result<()> {
+    async fn run_with_connection_to(self, connection: ConnectionTo<Agent>) -> Result<()> {
         self.0.say("polled");
+        // Before anything is awaited: it shows on the wire what came first.
+        connection.send_notification(UntypedMessage::new("_runs", json!({}))?)?;
         std::future::pending().await
     }
 }
@@ -52,6 +56,7 @@ fn message(server: &Value, id: u64) -> Value {
 
 /// Reads the setup request, calls the server before its answer, and gives both ids.
 async fn call_during_setup(agent: &mut Local, kind: &str, reader: &mut LogReader) -> (Value, Value) {
+    assert_eq!(soon(agent.receive()).await["method"], "_runs", "the runner comes first");
     let setup = soon(agent.receive()).await;
     assert_eq!(setup["method"], kind);
     let declared = &setup["params"]["mcpServers"][0];

@@ -1,8 +1,4 @@
 //! Statements 37 to 48: the peer closes its side.
-//!
-//! Statement 45 has no test by its own words. It says: `incoming_closed()` resolves only after the
-//! close callbacks are finished, and a callback that awaits it would wait for itself. The first
-//! half is shown by the tests of statements 43 and 46.
 
 use std::sync::Arc;
 
@@ -215,6 +211,24 @@ async fn statement_44_a_failed_close_callback_ends_the_foreground_and_a_good_one
     let forever = async |_cx: ConnectionTo<Agent>| std::future::pending::<Result<()>>().await;
     let error = soon(bad.connect_with(link, forever)).await.expect_err("the callback's error");
     assert_eq!((error.code, error.data), (ErrorCode::InvalidParams, Some(json!("mine"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn statement_45_inside_a_callback_the_input_is_not_closed_yet() {
+    let (log, mut said) = log();
+    let (mut peer, link) = pair(ROOM);
+    let client = Client.builder().on_close(async move |cx: ConnectionTo<Agent>| {
+        // Whoever awaited it here would wait for itself.
+        log.say(format!("{:?}", cx.incoming_closed().now_or_never()));
+        Ok(())
+    });
+    let run = client.connect_with(link, async |cx: ConnectionTo<Agent>| {
+        peer.close().await;
+        said.expect("None").await;
+        cx.incoming_closed().await;
+        Ok(())
+    });
+    soon(run).await.expect("the script");
 }
 
 #[tokio::test(start_paused = true)]

@@ -191,3 +191,26 @@ async fn the_kind_of_handle_follows_the_builder() {
         .await
         .expect("no error");
 }
+
+#[tokio::test]
+async fn an_agent_that_cancels_nothing_knows_nothing_to_cancel() {
+    let agent = Agent.v2().on_receive_request(
+        async |initialize: v2::InitializeRequest, responder: Responder<v2::InitializeResponse>, _cx| {
+            let info = v2::Implementation::new("agent", "1");
+            responder.respond(v2::InitializeResponse::new(initialize.protocol_version, info))
+        },
+        on_receive_request!(),
+    );
+    let mut peer = serve(agent);
+    peer.send(&request(1, "terminal/cancel", json!({ "terminalId": "t" }))).await;
+    assert_eq!(refused(&mut peer, 1).await, -32600, "before the handshake");
+    peer.send(&initialize(2, json!(2))).await;
+    peer.receive().await;
+    for (method, params) in
+        [("terminal/cancel", json!({ "terminalId": "t" })), ("tool_call/cancel", json!({ "toolCallId": "c" }))]
+    {
+        peer.send(&request(3, method, params.clone())).await;
+        let answer = peer.receive().await;
+        assert_eq!((&answer["error"]["code"], &answer["error"]["data"]), (&json!(-32602), &params), "{method}");
+    }
+}

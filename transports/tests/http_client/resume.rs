@@ -54,6 +54,34 @@ async fn a_sessions_stream_goes_on_and_its_turn_ends() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_closed_while_its_stream_is_down_can_be_opened_again() {
+    let mut server = Server::start().await;
+    let client = resuming(&server, 5);
+    let (mut local, mut events) = Local::connect(client, &mut server).await;
+    local.send(call(1, "session/prompt", in_session("s")));
+    let mut session = server.expect("GET").await.events().await;
+    server.expect("POST").await.accepted().await;
+    session.write(&format!("id: s-1\ndata: {}\n\n", note("session/update", in_session("s")))).await;
+    assert_eq!(local.recv().await["method"], "session/update");
+    session.end().await;
+    let late = server.expect("GET").await;
+    assert_eq!(late.header("last-event-id"), Some("s-1"));
+    local.send(call(2, "session/close", in_session("s")));
+    server.expect("POST").await.accepted().await;
+    events.send(json!({ "jsonrpc": "2.0", "id": 2, "result": {} })).await;
+    assert_eq!(local.recv().await["id"], 2);
+    local.send(call(3, "session/load", in_session("s")));
+    let fresh = server.expect("GET").await;
+    assert_eq!((fresh.header("last-event-id"), fresh.header("acp-session-id")), (None, Some("s")));
+    let mut fresh = fresh.events().await;
+    server.expect("POST").await.accepted().await;
+    // Nobody wants what the old stream would have said.
+    late.events().await.send(note("stale", in_session("s"))).await;
+    fresh.send(note("session/update", in_session("s"))).await;
+    assert_eq!(local.recv().await["method"], "session/update");
+}
+
+#[tokio::test]
 async fn attempts_without_a_message_are_counted() {
     let mut server = Server::start().await;
     let client = resuming(&server, 2);

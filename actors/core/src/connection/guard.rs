@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 /// See the module documentation.
 pub(crate) struct Guard {
+    endpoint: Endpoint,
     state: Mutex<Handshake>,
     busy: AtomicBool,
 }
@@ -19,7 +20,12 @@ impl Guard {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
         let handshake = Handshake::new(endpoint);
         let busy = AtomicBool::new(!handshake.is_idle());
-        Self { state: Mutex::new(handshake), busy }
+        Self { endpoint, state: Mutex::new(handshake), busy }
+    }
+
+    /// What it stands in front of.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.endpoint
     }
 
     fn ask<T>(&self, question: impl FnOnce(&mut Handshake) -> T) -> T {

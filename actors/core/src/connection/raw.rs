@@ -408,8 +408,9 @@ impl RawGuard {
         if self.input_ended {
             return self.conclude(me);
         }
-        self.kit.last_words.begin();
-        self.later(GRACE, me, RawMessage::GraceOver);
+        if self.kit.last_words.begin() {
+            self.later(GRACE, me, RawMessage::GraceOver);
+        }
     }
 
     fn conclude(&mut self, me: &ActorRef<RawMessage>) {

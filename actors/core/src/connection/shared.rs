@@ -16,7 +16,7 @@ use greenroom_protocol::pending::{Pending, Refused};
 use greenroom_protocol::{Dialect, Error, Origin, Outbound, RemoteStyle, RequestId, method};
 use parking_lot::Mutex;
 use ractor::ActorRef;
-use tokio::runtime::Handle;
+use tokio::runtime::{EnterGuard, Handle};
 use tokio::sync::{Notify, watch};
 use tokio::time::Duration;
 
@@ -361,6 +361,11 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Makes the connection's runtime that of the current thread, until the guard is dropped.
+    pub(crate) fn enter(&self) -> EnterGuard<'_> {
+        self.runtime.enter()
     }
 
     /// Runs the callback of a request beside the dispatch loop. It is owed its outcome, so the end

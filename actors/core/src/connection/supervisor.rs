@@ -271,8 +271,7 @@ impl Guard {
                 // the end of it first.
                 if self.input_ended || self.sealed {
                     self.conclude(me)
-                } else {
-                    self.kit.last_words.begin();
+                } else if self.kit.last_words.begin() {
                     self.later(GRACE, me, ConnectionMessage::GraceOver)
                 }
             }

@@ -199,7 +199,10 @@ impl<S: Stage> Seat<S> {
     pub async fn wind_up(&self) {
         let _live = self.live.enter();
         let Ok(mut core) = self.slot.lease().await else { return };
+        // What the last incarnation was told and did not do any more.
+        self.mailbox.taken_over();
         let Core { stage, inbox } = &mut *core;
+        inbox.fault = false;
         loop {
             inbox.refill();
             match stage.run(inbox).await {

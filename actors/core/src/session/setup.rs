@@ -64,6 +64,8 @@ pub(super) fn attach<C: HasPeer<Agent>, R: RunWithConnectionTo<C> + 'static>(
 /// handler that calls this: the task may wait for responses, and is about to.
 fn begin<C: Role>(connection: &ConnectionTo<C>, work: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
     let mut work = Box::pin(AssertUnwindSafe(work).catch_unwind());
+    // Whoever opens a session need not be in a runtime; what runs beside it may rely on one.
+    let _runtime = connection.shared().enter();
     // Nobody is woken by this poll: the task polls again.
     let first = Scope::outside(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop())));
     match first {

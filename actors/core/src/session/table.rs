@@ -172,13 +172,15 @@ impl SessionTable {
             }
             open.fresh.push(entry.clone());
             self.count.store(open.sessions.len(), Ordering::Release);
+            // Under the lock: whoever learns of the new generation and then finds the session knows
+            // that it belongs to it.
+            entry.since_generation.store(connection.dynamic.announce(), Ordering::Release);
             (entry, replaced)
         };
         if let Some(replaced) = replaced {
             replaced.end(Error::internal_error().data("this session was opened again on the same connection"));
             self.disown(&replaced.node);
         }
-        entry.since_generation.store(connection.dynamic.announce(), Ordering::Release);
         self.start_fresh(connection);
         Ok(entry)
     }

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use greenroom_protocol::Error;
+use greenroom_protocol::{Error, unhandled};
 
 use super::super::call::DispatchGuard;
 use super::{Dispatch, Subject, panicked};
@@ -66,8 +66,9 @@ impl<C: Role> Dispatch<C> {
                 // Only an agent calls MCP servers.
                 let calls = self.counterpart.nature() == Nature::Agent;
                 let error = calls.then(|| answer_unclaimed(&call)).flatten();
+                let endpoint = self.shared.guard.as_ref().map(|guard| guard.endpoint());
                 // A peer that is gone needs no answer.
-                let _ = open.answer(Err(error.unwrap_or_else(|| Error::method_not_found().data(method))));
+                let _ = open.answer(Err(error.unwrap_or_else(|| unhandled(endpoint, &method, call.params_text()))));
             }
             Delivery::Notification(call) => {
                 tracing::debug!(connection = %self.shared.name, method = call.method(), "nobody handles this notification");

@@ -64,18 +64,31 @@ pub(super) async fn connect<C: ConnectTo<Client>>(
     client.discard().await;
     if let Some((answer, permit)) = answer {
         let mut client = Side::start(v1().into_link(), node, "client", options).await?;
-        if let Inbound::Frame(first, _) = client.next().await
-            && let Some(answer) = attempt.same(&first, &answer)
-        {
-            client.send(answer, permit);
-            return join_sides(client, agent, std::future::pending()).await;
+        match client.next().await {
+            Inbound::Frame(first, _) => {
+                if let Some(answer) = attempt.same(&first, &answer) {
+                    client.send(answer, permit);
+                    return join_sides(client, agent, std::future::pending()).await;
+                }
+            }
+            // It is done, or failed, without a word: how it ended is how all of this ended.
+            Inbound::Eof(_) => {
+                let ended = client.finish().await;
+                part(agent).await;
+                return ended;
+            }
         }
         client.discard().await;
     }
+    part(agent).await;
+    v1().connect_to(transport()).await
+}
+
+/// Ends the first connection to the agent.
+async fn part(agent: Side) {
     if let Err(error) = agent.close().await {
         tracing::debug!(code = i32::from(error.code), "the first connection to the agent did not end well");
     }
-    v1().connect_to(transport()).await
 }
 
 /// Waits for the agent's answer to the initialize.

@@ -4,7 +4,7 @@
 //! calls, so that the request that made the agent ask cannot block the answer. Nothing but responses
 //! is posted while a stream is being opened, so that what a call brings about finds its reader.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use greenroom_actors::runtime::Permit;
 use greenroom_protocol::method::INITIALIZE;
@@ -91,6 +91,8 @@ pub(super) struct Lanes {
     open_asked: usize,
     /// Sessions that ended while their stream was open: its end is no failure.
     over: Vec<Session>,
+    /// Streams that broke and are asked for again.
+    unheard: HashSet<Scope>,
 }
 
 impl Lanes {
@@ -109,6 +111,7 @@ impl Lanes {
             asked: HashMap::new(),
             open_asked: 0,
             over: Vec::new(),
+            unheard: HashSet::new(),
         }
     }
 
@@ -238,19 +241,27 @@ impl Lanes {
         self.streams.contains_key(scope) && !over
     }
 
-    /// A stream is at its end.
-    ///
-    /// # Errors
-    /// When somebody may still wait for something on it.
-    pub(super) fn ended(&mut self, scope: &Scope) -> Result<(), Failure> {
-        self.streams.remove(scope);
+    /// Whether somebody reads this stream, or it is about to go on behind its last event.
+    pub(super) fn is_heard(&mut self, scope: &Scope, heard: bool) {
+        if heard {
+            self.unheard.remove(scope);
+        } else {
+            self.unheard.insert(scope.clone());
+        }
+    }
+
+    /// A stream is at its end. False when somebody may still wait for something on it.
+    pub(super) fn ended(&mut self, scope: &Scope) -> bool {
+        self.unheard.remove(scope);
+        // One that was left already may end before anybody notices.
+        let open = self.streams.remove(scope).is_some();
         let over = scope.session().and_then(|session| self.over.iter().position(|other| other == session));
         match over {
             Some(at) => {
                 self.over.swap_remove(at);
-                Ok(())
+                true
             }
-            None => Err(Failure::StreamEnded),
+            None => !open,
         }
     }
 
@@ -317,6 +328,11 @@ impl Lanes {
             Outcome::Ends(session) if from.session() == Some(&session) => {
                 // Whatever it had to say came before the answer.
                 self.streams.remove(from);
+                self.decided.push_back(Step::Leave(session));
+            }
+            // Nobody reads it, and after the answer there is no reason to go on with that.
+            Outcome::Ends(session) if self.unheard.remove(&Scope::Session(session.clone())) => {
+                self.streams.remove(&Scope::Session(session.clone()));
                 self.decided.push_back(Step::Leave(session));
             }
             // Its own stream may still bring something: its end is its last word.

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use self::lanes::{Lane, Lanes, Step};
 use self::message::{Scope, Session};
 use self::requests::{Initialized, Requests};
-use self::resume::Resumption;
+use self::resume::{Attempt, Resumption};
 use super::FRAME_COST;
 use super::failure::{Action, Failure};
 use super::options::HttpClientOptions;
@@ -70,7 +70,7 @@ enum Done {
     Initialized(Result<Initialized, Failure>),
     Posted(Lane, Result<(), Failure>),
     Opened(Scope, Result<Response, Failure>),
-    Resumed(Scope, Result<Response, Failure>),
+    Resumed(Scope, u64, Result<Response, Failure>),
 }
 
 /// Something came out of a stream.
@@ -182,9 +182,12 @@ impl Driver {
                 self.lanes.opened(&scope);
                 self.read(scope, messages);
             }
-            // The session may have been closed in the meantime.
-            Done::Resumed(scope, result) if self.lanes.needs(&scope) => match result {
-                Ok(response) => self.read(scope, events::messages(response, self.options.max_message)),
+            // The session may have been closed in the meantime, and opened again.
+            Done::Resumed(scope, attempt, result) if self.resumption.arrived(&scope, attempt) => match result {
+                Ok(response) => {
+                    self.lanes.is_heard(&scope, true);
+                    self.read(scope, events::messages(response, self.options.max_message));
+                }
                 Err(failure) => self.over(scope, failure)?,
             },
             Done::Resumed(..) => {}
@@ -254,23 +257,22 @@ impl Driver {
     /// A stream is over, or could not be resumed: goes on with it if that is possible.
     fn over(&mut self, scope: Scope, failure: Failure) -> Result<(), Failure> {
         if self.lanes.needs(&scope)
-            && let Some((behind, pause)) = self.resumption.next(&scope, &failure)
+            && let Some(Attempt { number, behind, pause }) = self.resumption.next(&scope, &failure)
         {
+            self.lanes.is_heard(&scope, false);
             let requests = self.requests.0.clone();
             tracing::debug!(?pause, "an event stream ended early: asking for what comes behind the last event");
             let resumed = async move {
                 sleep(pause).await;
                 let result = requests.open(scope.clone(), Some(behind)).await;
-                Done::Resumed(scope, result)
+                Done::Resumed(scope, number, result)
             };
             self.work.push(resumed.boxed());
             return Ok(());
         }
         self.resumption.forget(&scope);
-        match failure {
-            Failure::StreamEnded => self.lanes.ended(&scope),
-            failure => Err(failure),
-        }
+        // How a stream ends that nobody needs is no matter.
+        if self.lanes.ended(&scope) { Ok(()) } else { Err(failure) }
     }
 
     fn deliver(&self, frame: Frame) {

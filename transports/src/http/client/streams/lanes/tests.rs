@@ -109,10 +109,18 @@ fn the_end_of_a_stream_is_a_failure_unless_its_session_is_over() {
     lanes.opened(&session("s"));
     assert_eq!(steps(&mut lanes), ["call 2 in s"]);
     lanes.received(&result(2, "{}"), &Scope::Connection);
-    lanes.ended(&session("s")).unwrap();
+    assert!(lanes.ended(&session("s")));
+    assert!(lanes.ended(&session("s")), "left already");
     // An error ends no session.
-    assert!(lanes.ended(&session("t")).is_err());
-    assert!(lanes.ended(&Scope::Connection).is_err());
+    lanes.posted(Lane::Calls);
+    lanes.accept(call(3, "session/close", r#"{"sessionId":"t"}"#), None);
+    assert_eq!(steps(&mut lanes), ["open t"]);
+    lanes.opened(&session("t"));
+    assert_eq!(steps(&mut lanes), ["call 3 in t"]);
+    let refused = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"no"}}"#;
+    lanes.received(&Frame::parse(refused.into()), &Scope::Connection);
+    assert!(!lanes.ended(&session("t")));
+    assert!(!lanes.ended(&Scope::Connection));
 }
 
 #[test]
