@@ -87,7 +87,8 @@ impl Registration {
         self.admission.settled().await;
     }
 
-    /// The actor cannot work any more.
+    /// The actor cannot work any more. What it had taken from the mailbox already is for
+    /// [`wind_up`](Self::wind_up).
     pub(super) fn fail(&self) {
         self.admission.close(Stop::Removed);
         for item in self.mailbox.close() {
@@ -95,6 +96,11 @@ impl Registration {
                 refuse(open, self.admission.closing());
             }
         }
+    }
+
+    /// Refuses what a dead actor had taken and not worked on, after it [failed](Self::fail).
+    pub(super) async fn wind_up(&self) {
+        self.seat.wind_up().await;
     }
 }
 
@@ -167,7 +173,8 @@ impl Stage for Server {
                 ServerItem::Close => self.active.seal(),
             }
         }
-        if !self.active.is_done() {
+        // Nobody sends to a closed mailbox, not even an operation that ends.
+        if !self.active.is_done() && !self.mailbox.is_closed() {
             return Flow::Idle;
         }
         for item in self.mailbox.close() {
