@@ -1,6 +1,8 @@
 //! A client of version 2 that may have to give way to one of version 1: what a protocol connector does
 //! between the first initialize and the moment when one client has the connection (spec §5.6). Pure.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
@@ -13,13 +15,21 @@ use crate::refusal::refusal;
 use crate::schema::{v1, v2};
 
 /// The initialize of version 2 that waits for its answer.
-#[derive(Debug)]
 pub struct Attempt {
     id: RawId,
     /// Whether the client asked for more than version 1, and a client of version 1 could take over.
     may_fall_back: bool,
     /// What a client of version 1 would have to send for the agent to have heard it already.
     heard_as: Option<Value>,
+}
+
+/// Shows no payload.
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Attempt");
+        shown.field("may_fall_back", &self.may_fall_back).field("reuse", &self.heard_as.is_some());
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// What happens to something that the agent says meanwhile.

@@ -190,3 +190,12 @@ fn a_client_that_went_on_leaves_nothing_to_reuse() {
     assert_eq!(falls_back(&attempt.hear(&selects(json!(1)))), Some(false));
     assert!(attempt.same(&as_v1(&plain()), &selects(json!(1))).is_none());
 }
+
+#[test]
+fn debug_shows_no_payload() {
+    let mut params = plain();
+    params["info"]["name"] = json!("SECRET");
+    let attempt = Attempt::begin(&initialize(params), true).expect("an initialize");
+    assert!(attempt.heard_as.is_some(), "it is kept");
+    assert_eq!(format!("{attempt:?}"), "Attempt { may_fall_back: true, reuse: true, .. }");
+}

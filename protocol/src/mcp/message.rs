@@ -1,5 +1,7 @@
 //! Reading one `mcp/message` request.
 
+use std::fmt;
+
 use agent_client_protocol_schema::v1::{McpError, McpRequestId, McpServerAcpId, MessageMcpRequest};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +13,7 @@ const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// One operation that an agent asks for, with everything that the binding demands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Call {
     /// The declared server.
     pub server_id: McpServerAcpId,
@@ -26,12 +28,30 @@ pub struct Call {
 }
 
 /// Why an operation does not begin.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Refusal {
     /// The message does not fit the binding: an error of ACP.
     Carrier(Error),
     /// The server refuses what the message holds: an error of MCP inside a good answer.
     Inner(McpError),
+}
+
+/// Shows no payload.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+/// Shows codes only: texts and data may quote payload.
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, code) = match self {
+            Self::Carrier(error) => ("Carrier", i32::from(error.code)),
+            Self::Inner(error) => ("Inner", error.code),
+        };
+        f.debug_struct(kind).field("code", &code).finish_non_exhaustive()
+    }
 }
 
 /// The server that these params of `mcp/message` name, however malformed the rest is; of an id that
@@ -144,6 +164,19 @@ mod tests {
         for text in ["null", "[]", "7", "{}", r#"{"serverId":"a","serverId":"b","requestId":"r","method":"m"}"#] {
             assert_eq!(refused(text), (false, -32602), "{text}");
         }
+    }
+
+    #[test]
+    fn debug_shows_no_payload() {
+        let call = read(&params(|params| {
+            params["params"]["arguments"] = json!({ "key": "SECRET" });
+            params["params"]["_meta"]["token"] = json!("SECRET");
+        }));
+        assert_eq!(format!("{:?}", call.expect("complete")), r#"Call { method: "tools/call", .. }"#);
+        let inner = read(&params(|params| params["params"]["_meta"][VERSION_KEY] = json!("SECRET")));
+        assert_eq!(format!("{:?}", inner.expect_err("a version that nobody knows")), "Inner { code: -32022, .. }");
+        let carrier = Refusal::Carrier(Error::invalid_params().data("SECRET"));
+        assert_eq!(format!("{carrier:?}"), "Carrier { code: -32602, .. }");
     }
 
     #[test]

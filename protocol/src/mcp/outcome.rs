@@ -1,5 +1,7 @@
 //! From what a server did to the answer that travels.
 
+use std::fmt;
+
 use agent_client_protocol_schema::v1::{McpError, MessageMcpResponse};
 use serde_json::{Value, json};
 
@@ -8,12 +10,22 @@ use super::{BACKEND_FAILURE, VERSION};
 use crate::error::{Error, Result};
 
 /// How an operation of MCP ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum McpOutcome {
     /// A result, whatever it holds: a tool that failed says so in its result.
     Result(Value),
     /// An error of MCP.
     Error(McpError),
+}
+
+/// Shows no payload: the kind, and the code of an error.
+impl fmt::Debug for McpOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Result(_) => f.debug_struct("Result").finish_non_exhaustive(),
+            Self::Error(error) => f.debug_struct("Error").field("code", &error.code).finish_non_exhaustive(),
+        }
+    }
 }
 
 /// The answer to a request with this method of MCP. Everything passes unchanged, except that the
@@ -72,6 +84,15 @@ mod tests {
             answer("x", McpOutcome::Error(error)),
             json!({ "error": { "code": -32000, "message": "no", "data": null, "more": [] } })
         );
+    }
+
+    #[test]
+    fn debug_shows_no_payload() {
+        let result = McpOutcome::Result(json!({ "content": [{ "type": "text", "text": "SECRET" }] }));
+        assert_eq!(format!("{result:?}"), "Result { .. }");
+        let mut error = McpError::new(-32602, "SECRET").data(json!("SECRET"));
+        error.extra.insert("more".into(), json!("SECRET"));
+        assert_eq!(format!("{:?}", McpOutcome::Error(error)), "Error { code: -32602, .. }");
     }
 
     #[test]

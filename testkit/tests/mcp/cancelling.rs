@@ -1,5 +1,8 @@
 //! Ending operations: by their caller, by the removal of their server, by the end of the connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use greenroom::mcp_server::McpOutcome;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -132,4 +135,46 @@ async fn a_service_that_never_ends_does_not_hold_up_the_end() {
     soon(it.done).await.expect("no panic").expect("a clean end");
     heard.expect("stopped, silent").await;
     heard.expect_silence();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_begins_after_the_removal_was_joined() {
+    for round in 0..30_u64 {
+        let removed = Arc::new(AtomicBool::new(false));
+        let late = Arc::new(AtomicBool::new(false));
+        let service = {
+            let (removed, late) = (removed.clone(), late.clone());
+            server(move |_, context| {
+                late.fetch_or(removed.load(Ordering::SeqCst), Ordering::SeqCst);
+                Box::pin(async move {
+                    context.operation_cancellation().cancelled().await;
+                    Ok(McpOutcome::Result(Value::Null))
+                })
+            })
+        };
+        let (mut agent, link) = greenroom_testkit::scripted::pair(1 << 16);
+        tokio::spawn(greenroom::Client.connect_with(link, async move |cx| {
+            let session = cx.build_session("/").with_mcp_server(service)?.block_task();
+            session.start_session().await.expect_err("the agent refuses");
+            removed.store(true, Ordering::SeqCst);
+            std::future::pending::<greenroom::Result<()>>().await
+        }));
+        let setup = next(&mut agent).await;
+        let (id, _) = declared(&setup);
+        let calls = |range: std::ops::Range<u64>| -> String {
+            range.map(|number| format!("{}\n", call(number, &id, &number.to_string(), "waits", json!({})))).collect()
+        };
+        let failed = json!({ "jsonrpc": "2.0", "id": setup["id"], "error": { "code": -32001, "message": "no" } });
+        // Where the failure stands among the calls differs from round to round.
+        agent.write(format!("{}{failed}\n{}", calls(0..round), calls(round..40))).await;
+        let mut answered = Vec::new();
+        for _ in 0..40 {
+            let answer = next(&mut agent).await;
+            assert_eq!(answer["error"]["code"], -33001, "{answer}");
+            answered.push(answer["id"].as_u64().expect("a number"));
+        }
+        answered.sort_unstable();
+        assert_eq!(answered, (0..40).collect::<Vec<_>>(), "each once");
+        assert!(!late.load(Ordering::SeqCst), "round {round}: the service ran after it was removed");
+    }
 }

@@ -1,6 +1,7 @@
 //! Tools made of closures.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use greenroom::mcp_server::{
     McpOutcome, McpRequest, McpRequestContext, McpServer, McpToolRegistry, tool_fn, tool_fn_mut,
@@ -148,4 +149,74 @@ async fn a_cancelled_call_does_not_poison_the_queue() {
     assert_eq!(refused(&mut it.agent, "1").await, -32800);
     it.agent.send(&asks("2", &it.id, "count", "next")).await;
     it.agent.expect(result("2", json!({ "result": { "structuredContent": "next" } }))).await;
+}
+
+/// Inputs of one test that are in memory.
+static INPUTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts itself in [`INPUTS`].
+struct Counting;
+
+impl Default for Counting {
+    fn default() -> Self {
+        INPUTS.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        INPUTS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Kept {
+    text: String,
+    #[serde(skip)]
+    #[schemars(skip)]
+    _counting: Counting,
+}
+
+#[tokio::test]
+async fn calls_that_were_cancelled_while_they_waited_keep_no_memory() {
+    let (say, mut heard) = log();
+    let (release, released) = oneshot::channel::<()>();
+    let mut released = Some(released);
+    let (slow, runs) = tool_fn_mut(
+        "slow",
+        "Waits the first time.",
+        async move |input: Kept, _cx: greenroom::mcp_server::McpConnectionTo<Agent>| {
+            let _ = say.send("began");
+            if let Some(released) = released.take() {
+                let _ = released.await;
+            }
+            Ok(input.text)
+        },
+        greenroom::tool_fn_mut!(),
+    );
+    let mut registry = McpToolRegistry::default();
+    registry.register_tool(slow);
+    let mut it = attached(McpServer::new_service("tools", Asks(serving(registry)), runs)).await;
+    it.agent.send(&asks("first", &it.id, "slow", "first")).await;
+    heard.expect("began").await;
+    for round in 0..50 {
+        let id = round.to_string();
+        it.agent.send(&asks(&id, &it.id, "slow", "waits")).await;
+        soon(async {
+            while INPUTS.load(Ordering::Relaxed) < 2 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        it.agent.send(&note("$/cancel_request", json!({ "requestId": id }))).await;
+        assert_eq!(refused(&mut it.agent, id).await, -32800);
+        assert_eq!(INPUTS.load(Ordering::Relaxed), 1, "only the one that runs");
+    }
+    it.agent.send(&asks("last", &it.id, "slow", "last")).await;
+    release.send(()).expect("the first call waits");
+    it.agent.expect(result("first", json!({ "result": { "structuredContent": "first" } }))).await;
+    it.agent.expect(result("last", json!({ "result": { "structuredContent": "last" } }))).await;
+    heard.expect("began").await;
+    heard.expect_silence();
 }

@@ -5,6 +5,7 @@
 //! it revokes, signals and joins, whatever becomes of the rest.
 
 mod active;
+mod admission;
 mod attachments;
 mod backend;
 mod cancellation;

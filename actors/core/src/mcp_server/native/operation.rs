@@ -12,8 +12,9 @@ use greenroom_protocol::{BoxFuture, Error, RemoteStyle, Result};
 use tokio::sync::watch;
 use tokio::time::Duration;
 
+use super::admission::Admission;
 use super::cancellation::{McpOperationCancellation, Notifications};
-use super::registration::{ServerItem, Signals};
+use super::registration::ServerItem;
 use super::service::McpRequest;
 use crate::connection::{OpenCall, Shared};
 use crate::request::RequestCancellation;
@@ -71,7 +72,7 @@ pub(super) struct Operation {
     connection: Arc<Shared>,
     notifications: Arc<Notifications>,
     stop: watch::Sender<bool>,
-    signals: Arc<Signals>,
+    admission: Arc<Admission>,
     reserved: Reserved,
 }
 
@@ -80,14 +81,22 @@ pub(super) struct Operation {
 pub(super) struct Reserved {
     id: Arc<str>,
     registration: Mailbox<ServerItem>,
-    signals: Arc<Signals>,
+    admission: Arc<Admission>,
     released: bool,
 }
 
 impl Reserved {
-    pub(super) fn new(id: Arc<str>, registration: Mailbox<ServerItem>, signals: Arc<Signals>) -> Self {
-        signals.running.send_modify(|running| *running += 1);
-        Self { id, registration, signals, released: false }
+    /// Counts the operation among those that run.
+    ///
+    /// # Errors
+    /// Why it may not begin any more.
+    pub(super) fn new(
+        id: Arc<str>,
+        registration: Mailbox<ServerItem>,
+        admission: Arc<Admission>,
+    ) -> Result<Self, Stop> {
+        admission.begin()?;
+        Ok(Self { id, registration, admission, released: false })
     }
 
     /// The id may be used again.
@@ -101,7 +110,7 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.release();
-        self.signals.running.send_modify(|running| *running -= 1);
+        self.admission.end();
     }
 }
 
@@ -122,21 +131,22 @@ impl Operation {
         let method = call.method.clone();
         let parts = Parts { call, cancellation, operation, notifications: notifications.clone() };
         let execute = execute.clone();
-        let signals = reserved.signals.clone();
-        let task = Self { open, method, connection: connection.clone(), notifications, stop, signals, reserved };
+        let admission = reserved.admission.clone();
+        let task = Self { open, method, connection: connection.clone(), notifications, stop, admission, reserved };
         // The service's own code runs in the task only.
         connection.spawn_owed(task.run(async move { execute(request, parts).await }));
     }
 
     async fn run(mut self, work: impl Future<Output = Result<McpOutcome>>) {
         let caller = RequestCancellation::new(self.open.state().cancelled.clone());
-        let mut closing = self.signals.closing.subscribe();
         let mut termination = self.connection.termination.subscribe();
         let mut work = std::pin::pin!(AssertUnwindSafe(work).catch_unwind());
         let mut limit = std::pin::pin!(async {
             let _ = termination.wait_for(Option::is_some).await;
             tokio::time::sleep(CLEANUP_LIMIT).await;
         });
+        let admission = self.admission.clone();
+        let mut closed = std::pin::pin!(admission.closed());
         let mut stopped = None;
         let result = loop {
             let stop = tokio::select! {
@@ -144,7 +154,7 @@ impl Operation {
                 // A completion that is there wins over a cancellation that is there too.
                 result = &mut work => break result,
                 () = caller.cancelled(), if stopped.is_none() => Stop::Cancelled,
-                stop = closed(&mut closing), if stopped.is_none() => stop,
+                stop = &mut closed, if stopped.is_none() => stop,
                 () = &mut limit => break Ok(Err(failed("the connection ended"))),
             };
             self.notifications.revoke();
@@ -171,13 +181,5 @@ impl Operation {
         let _ = self.open.answer(outcome);
         // After it: the end of the connection waits for answers, not for operations.
         drop(self.reserved);
-    }
-}
-
-/// Waits until operations of the registration are to end.
-async fn closed(closing: &mut watch::Receiver<Option<Stop>>) -> Stop {
-    match closing.wait_for(Option::is_some).await {
-        Ok(stop) => stop.unwrap_or(Stop::Removed),
-        Err(_) => Stop::Removed,
     }
 }

@@ -10,9 +10,9 @@ use std::sync::{Arc, Weak};
 use greenroom_protocol::mcp::{RESOURCE_LIMIT, Refusal, read};
 use greenroom_protocol::schema::{McpServerAcpId, MessageMcpResponse};
 use greenroom_protocol::{Error, RemoteStyle};
-use tokio::sync::watch;
 
 use super::active::{Active, Refused};
+use super::admission::Admission;
 use super::operation::{Execute, Operation, Reserved, Stop};
 use crate::connection::{InboundCall, OpenCall, Shared};
 use crate::runtime::{Flow, Inbox, Mailbox, Node, Seat, Stage};
@@ -27,21 +27,13 @@ pub(crate) enum ServerItem {
     Close,
 }
 
-/// What running operations and the registration have in common.
-pub(super) struct Signals {
-    /// Why operations are to end, once they are.
-    pub(super) closing: watch::Sender<Option<Stop>>,
-    /// How many operations are not over.
-    pub(super) running: watch::Sender<usize>,
-}
-
 /// See the module documentation.
 pub(crate) struct Registration {
     pub(super) id: McpServerAcpId,
     /// Where the agent is.
     pub(super) to: RemoteStyle,
     mailbox: Mailbox<ServerItem>,
-    signals: Arc<Signals>,
+    admission: Arc<Admission>,
     seat: Seat<Server>,
 }
 
@@ -54,19 +46,19 @@ impl Registration {
         node: Arc<Node>,
     ) -> Arc<Self> {
         let mailbox = Mailbox::new();
-        let signals = Arc::new(Signals { closing: watch::Sender::new(None), running: watch::Sender::new(0) });
+        let admission = Arc::new(Admission::new());
         let stage = Server {
             connection: Arc::downgrade(connection),
             to,
             execute,
             mailbox: mailbox.clone(),
-            signals: signals.clone(),
+            admission: admission.clone(),
             active: Active::default(),
         };
-        let counted = Arc::downgrade(&signals);
-        node.count_in_flight(move || counted.upgrade().map_or(0, |signals| *signals.running.borrow()));
+        let counted = Arc::downgrade(&admission);
+        node.count_in_flight(move || counted.upgrade().map_or(0, |admission| admission.running()));
         let seat = Seat::new(stage, mailbox.clone(), node, connection.live.clone());
-        Arc::new(Self { id, to, mailbox, signals, seat })
+        Arc::new(Self { id, to, mailbox, admission, seat })
     }
 
     pub(super) fn seat(&self) -> Seat<Server> {
@@ -80,47 +72,41 @@ impl Registration {
     /// Hands a request for this server over.
     pub(super) fn call(&self, call: InboundCall, open: OpenCall) {
         if let Err(ServerItem::Call(_, open)) = self.mailbox.send(ServerItem::Call(call, open)) {
-            self.signals.refuse(open);
+            refuse(open, self.admission.closing());
         }
     }
 
     /// Seals admission, and stops what runs. From here on every call is refused.
     pub(crate) fn close(&self, stop: Stop) {
-        self.signals.close(stop);
+        self.admission.close(stop);
         let _ = self.mailbox.send(ServerItem::Close);
     }
 
     /// Waits until no operation runs. Cancel-safe.
     pub(crate) async fn settled(&self) {
-        // The sender is a part of what this borrows.
-        let _ = self.signals.running.subscribe().wait_for(|running| *running == 0).await;
+        self.admission.settled().await;
     }
 
-    /// The actor cannot work any more.
+    /// The actor cannot work any more. What it had taken from the mailbox already is for
+    /// [`wind_up`](Self::wind_up).
     pub(super) fn fail(&self) {
-        self.signals.close(Stop::Removed);
+        self.admission.close(Stop::Removed);
         for item in self.mailbox.close() {
             if let ServerItem::Call(_, open) = item {
-                self.signals.refuse(open);
+                refuse(open, self.admission.closing());
             }
         }
     }
+
+    /// Refuses what a dead actor had taken and not worked on, after it [failed](Self::fail).
+    pub(super) async fn wind_up(&self) {
+        self.seat.wind_up().await;
+    }
 }
 
-impl Signals {
-    /// The first reason stays.
-    fn close(&self, stop: Stop) {
-        self.closing.send_if_modified(|closing| {
-            let first = closing.is_none();
-            closing.get_or_insert(stop);
-            first
-        });
-    }
-
-    fn refuse(&self, open: OpenCall) {
-        let stop = self.closing.borrow().unwrap_or(Stop::Removed);
-        let _ = open.answer(Err(stop.error()));
-    }
+/// Answers a call that is not admitted any more.
+fn refuse(open: OpenCall, closing: Option<Stop>) {
+    let _ = open.answer(Err(closing.unwrap_or(Stop::Removed).error()));
 }
 
 /// The stage of a registration's actor.
@@ -130,7 +116,7 @@ pub(super) struct Server {
     to: RemoteStyle,
     execute: Execute,
     mailbox: Mailbox<ServerItem>,
-    signals: Arc<Signals>,
+    admission: Arc<Admission>,
     active: Active,
 }
 
@@ -146,13 +132,13 @@ impl Server {
                 return drop(open.answer(text.map(Into::into).map_err(Error::into_internal_error)));
             }
         };
-        if self.signals.closing.borrow().is_some() {
+        if self.admission.closing().is_some() {
             self.active.seal();
         }
         let id = call.request_id.0.clone();
         match self.active.admit(&id) {
             Ok(()) => {}
-            Err(Refused::Sealed) => return self.signals.refuse(open),
+            Err(Refused::Sealed) => return refuse(open, self.admission.closing()),
             Err(Refused::Duplicate) => {
                 return drop(open.answer(Err(Error::invalid_params().data("this requestId is active already"))));
             }
@@ -165,8 +151,14 @@ impl Server {
             self.active.end(&id);
             return drop(open.answer(Err(Stop::Cancelled.error())));
         }
-        let reserved = Reserved::new(id, self.mailbox.clone(), self.signals.clone());
-        Operation::start(call, open, self.to, reserved, &self.execute, connection);
+        match Reserved::new(id.clone(), self.mailbox.clone(), self.admission.clone()) {
+            Ok(reserved) => Operation::start(call, open, self.to, reserved, &self.execute, connection),
+            // Closed in this moment.
+            Err(stop) => {
+                self.active.end(&id);
+                refuse(open, Some(stop));
+            }
+        }
     }
 }
 
@@ -181,12 +173,13 @@ impl Stage for Server {
                 ServerItem::Close => self.active.seal(),
             }
         }
-        if !self.active.is_done() {
+        // Nobody sends to a closed mailbox, not even an operation that ends.
+        if !self.active.is_done() && !self.mailbox.is_closed() {
             return Flow::Idle;
         }
         for item in self.mailbox.close() {
             if let ServerItem::Call(_, open) = item {
-                self.signals.refuse(open);
+                refuse(open, self.admission.closing());
             }
         }
         Flow::Finished

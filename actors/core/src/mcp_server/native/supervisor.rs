@@ -99,6 +99,8 @@ impl ServersSupervisor {
     fn gave_up(&self, registration: &Arc<Registration>) {
         tracing::error!(actor = registration.node().path(), "the actor of an MCP server died too often");
         registration.fail();
+        let last = registration.clone();
+        self.connection.spawn_owed(async move { last.wind_up().await });
         self.connection.servers.forget(registration);
     }
 }

@@ -3,14 +3,15 @@
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 
-use futures_channel::{mpsc, oneshot};
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_channel::oneshot;
+use futures_util::FutureExt as _;
 use greenroom_protocol::{BoxFuture, Error, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::super::context::McpConnectionTo;
+use super::line::{Head, Tail, line};
 use super::tool::McpTool;
 use crate::connection_to::ConnectionTo;
 use crate::role::Role;
@@ -79,7 +80,7 @@ where
 /// has to run beside the server. Pass [`tool_fn_mut!()`](crate::tool_fn_mut) as `to_future`.
 ///
 /// Calls run one after the other, in order. A call that is given up while it waits never enters the
-/// closure, and one that runs is dropped at an `.await`; the calls behind it go on.
+/// closure and keeps no memory, and one that runs is dropped at an `.await`; the calls behind it go on.
 pub fn tool_fn_mut<P, Ret, F, Counterpart>(
     name: impl ToString,
     description: impl ToString,
@@ -95,7 +96,7 @@ where
     F: AsyncFnMut(P, McpConnectionTo<Counterpart>) -> Result<Ret, Error> + Send,
 {
     let (name, description) = (name.to_string(), description.to_string());
-    let (queue, calls) = mpsc::unbounded();
+    let (queue, calls) = line();
     (Queued::<P, Ret, Counterpart> { name, description, queue }, Queue { function, to_future, calls })
 }
 
@@ -107,11 +108,12 @@ struct QueuedCall<P, Ret, Counterpart: Role> {
     done: oneshot::Sender<Result<Ret>>,
 }
 
-/// The end of the callers. At most one call an operation waits, and operations are limited.
+/// The end of the callers. A call waits for as long as its caller does: what bounds the callers
+/// bounds the line.
 struct Queued<P, Ret, Counterpart: Role> {
     name: String,
     description: String,
-    queue: mpsc::UnboundedSender<QueuedCall<P, Ret, Counterpart>>,
+    queue: Tail<QueuedCall<P, Ret, Counterpart>>,
 }
 
 impl<P, Ret, Counterpart> McpTool<Counterpart> for Queued<P, Ret, Counterpart>
@@ -134,7 +136,8 @@ where
     async fn call_tool(&self, input: P, connection: McpConnectionTo<Counterpart>) -> Result<Ret> {
         let gone = || Error::internal_error().data("what runs this tool has ended: keep its runner with the server");
         let (done, outcome) = oneshot::channel();
-        self.queue.unbounded_send(QueuedCall { input, connection, done }).map_err(|_| gone())?;
+        // Kept until the answer is there: a caller that gives up leaves the line.
+        let _place = self.queue.enter(QueuedCall { input, connection, done }).ok_or_else(gone)?;
         outcome.await.map_err(|_| gone())?
     }
 }
@@ -143,7 +146,7 @@ where
 struct Queue<P, Ret, F, ToFut, Counterpart: Role> {
     function: F,
     to_future: ToFut,
-    calls: mpsc::UnboundedReceiver<QueuedCall<P, Ret, Counterpart>>,
+    calls: Head<QueuedCall<P, Ret, Counterpart>>,
 }
 
 impl<P, Ret, F, ToFut, Counterpart> RunWithConnectionTo<Counterpart> for Queue<P, Ret, F, ToFut, Counterpart>

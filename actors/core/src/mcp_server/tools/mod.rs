@@ -1,6 +1,7 @@
 //! Typed tools, for whatever serves them: a registry with schemas, and tools made of closures.
 
 mod function;
+mod line;
 mod registry;
 mod tool;
 
