@@ -46,14 +46,17 @@ fn nothing_is_lost_on_two_threads() {
     soak(Flavour::TwoThreads);
 }
 
-/// What a run says that loses the mailboxes of these actors.
+/// What a run says that loses the mailboxes of these actors. A mailbox that was empty whenever its
+/// actor was attacked loses nothing: then another run shows it.
 fn lossy(targets: Option<Vec<&'static str>>) -> String {
-    let mut soak = Soak::new(1, 3_000);
-    soak.durable = false;
-    soak.targets = targets;
-    soak.patience = Duration::from_secs(2);
-    let fault = Flavour::CurrentThread.runtime().block_on(soak.run()).expect_err("mailboxes were thrown away");
-    fault.to_string()
+    let faults = (1..=10).find_map(|seed| {
+        let mut soak = Soak::new(seed, 3_000);
+        soak.durable = false;
+        soak.targets = targets.clone();
+        soak.patience = Duration::from_secs(2);
+        Flavour::CurrentThread.runtime().block_on(soak.run()).err()
+    });
+    faults.expect("mailboxes were thrown away").to_string()
 }
 
 #[test]
