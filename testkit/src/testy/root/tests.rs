@@ -6,11 +6,11 @@ fn root(path: impl Into<PathBuf>) -> Root {
 
 #[test]
 fn working_directories_are_absolute_and_plain() {
-    for path in ["", ".", "work", "../work", "/work/../etc", "/.."] {
+    for path in ["", ".", "project", "../project", "/project/../etc", "/.."] {
         let error = Root::new(path.into()).expect_err(path);
         assert_eq!(i32::from(error.code), -32602, "{path}");
     }
-    for path in ["/", "/work", "/work/./sub", "/a/..b/c"] {
+    for path in ["/", "/project", "/project/./sub", "/a/..b/c"] {
         Root::new(path.into()).expect(path);
     }
 }

@@ -84,8 +84,11 @@ impl<Link: HasPeer<Agent>> V2ConnectionTo<Link> {
 /// that are shared in the directory `cwd`.
 ///
 /// Returns what `work` returned, once every owner is dropped ([`SharedSessions`]): the transport then
-/// stops without waiting for answers that are still open. An owner in what `work` returns keeps it. The connection lives in the returned future;
-/// dropping it at any moment, during the handshake too, ends the connection.
+/// stops without waiting for answers that are still open. An owner in what `work` returns keeps this
+/// from returning.
+///
+/// Cancel-safe: the connection lives in the returned future; dropping it at any moment, during the
+/// handshake too, ends the connection.
 ///
 /// # Errors
 /// A failed handshake, the error of `work`, or how the connection ended.
