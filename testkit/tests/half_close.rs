@@ -118,3 +118,58 @@ fn every_accepted_request_is_answered_once_and_then_the_stream_ends() {
         }
     }
 }
+
+/// Answers in a thread of its own, at once, and fails the connection when it is asked to.
+async fn answer_elsewhere(
+    request: UntypedMessage,
+    responder: Responder<Value>,
+    cx: ConnectionTo<Client>,
+) -> greenroom::Result<()> {
+    if request.method == "fail" {
+        cx.spawn(async { Err(greenroom::Error::internal_error().data("on purpose")) })?;
+    }
+    drop(std::thread::spawn(move || responder.respond(request.params)));
+    Ok(())
+}
+
+/// Rounds against a race that was lost in about one of a hundred.
+const ROUNDS: u64 = 500;
+
+/// These requests, then the end, which is this side's or the failure; each gets exactly one answer.
+async fn race_to_the_end(methods: &[&str]) {
+    let fails = methods.contains(&"fail");
+    let (mut peer, link) = pair(512);
+    let agent = Agent.builder().end_on_failure().on_receive_request(
+        async |request: UntypedMessage, responder: Responder<Value>, cx: ConnectionTo<Client>| {
+            answer_elsewhere(request, responder, cx).await
+        },
+        on_receive_request!(),
+    );
+    let serving = tokio::spawn(agent.connect_to(link));
+    let lines: String = (methods.iter().enumerate())
+        .map(|(id, method)| format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} })))
+        .collect();
+    peer.write(lines).await;
+    if !fails {
+        peer.close().await;
+    }
+    let mut answered = Vec::new();
+    while let Some(line) = peer.line().await {
+        let answer: Value = serde_json::from_str(&line).expect("JSON");
+        answered.push(answer["id"].as_u64().expect("one of our ids"));
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, (0..methods.len() as u64).collect::<Vec<_>>());
+    let ended = serving.await.expect("no panic");
+    assert_eq!(ended.is_err(), fails, "{ended:?}");
+}
+
+#[test]
+fn the_end_does_not_overtake_an_answer_of_another_thread() {
+    Flavour::TwoThreads.runtime().block_on(async {
+        for _ in 0..ROUNDS {
+            timeout(Duration::from_secs(30), race_to_the_end(&["answer"])).await.expect("ends");
+            timeout(Duration::from_secs(30), race_to_the_end(&["answer", "answer", "fail"])).await.expect("ends");
+        }
+    });
+}

@@ -90,7 +90,8 @@ impl CallState {
             return Ok(());
         }
         let Some(shared) = self.connection.upgrade() else { return Err(gone()) };
-        shared.close_call(self);
+        // To the end of this function.
+        let _open = shared.close_call(self);
         let outcome = match &shared.guard {
             Some(guard) => guard.answer(&self.id, outcome),
             None => outcome,
@@ -115,7 +116,7 @@ impl CallState {
         if silent && !interrupted && self.slot.is_none() {
             if !self.answered.swap(true, Ordering::AcqRel) {
                 tracing::debug!(method = %self.method, "a request is left without an answer");
-                shared.close_call(self);
+                drop(shared.close_call(self));
             }
             return;
         }

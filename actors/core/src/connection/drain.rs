@@ -111,6 +111,14 @@ impl Shared {
         drop(self.tasks.close());
     }
 
+    /// As [`finish`](Self::finish), when every open request was answered or is being answered right
+    /// now.
+    pub(crate) fn finish_behind_answers(&self) {
+        self.begin_drain();
+        drop(self.tasks.close());
+        self.seal_behind_answers();
+    }
+
     /// Tells the supervisor that the end of the input was worked off.
     pub(crate) fn input_ended(&self, error: Option<Error>) {
         if let Some(supervisor) = self.supervisor.get() {

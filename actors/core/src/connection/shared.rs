@@ -48,6 +48,24 @@ pub(crate) enum Waiter {
 pub(crate) struct OpenCount {
     count: AtomicUsize,
     zero: Notify,
+    /// Set once the last answer is the last message.
+    seals: AtomicBool,
+}
+
+/// A request that has its answer. It counts as open until this is dropped, which has to be behind
+/// the queueing of the answer: the end of the connection seals what is queued when the count is
+/// zero.
+#[must_use]
+pub(crate) struct ClosedCall<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for ClosedCall<'_> {
+    fn drop(&mut self) {
+        if self.shared.open_count.sub() && self.shared.open_count.seals.load(Ordering::SeqCst) {
+            self.shared.seal();
+        }
+    }
 }
 
 impl OpenCount {
@@ -55,14 +73,17 @@ impl OpenCount {
         self.count.fetch_add(1, Ordering::AcqRel);
     }
 
-    fn sub(&self) {
-        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+    /// Whether none is left.
+    fn sub(&self) -> bool {
+        let last = self.count.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last {
             self.zero.notify_waiters();
         }
+        last
     }
 
     pub(crate) fn now(&self) -> usize {
-        self.count.load(Ordering::Acquire)
+        self.count.load(Ordering::SeqCst)
     }
 
     /// Waits until there are none. Cancel-safe.
@@ -183,15 +204,21 @@ impl Shared {
         self.open_count.add();
     }
 
-    /// Forgets an inbound request that has its answer.
-    pub(crate) fn close_call(&self, call: &Arc<CallState>) {
+    /// Forgets an inbound request whose answer is about to be queued: the peer may use its id again
+    /// as soon as it has that.
+    pub(crate) fn close_call(&self, call: &Arc<CallState>) -> ClosedCall<'_> {
         let mut open = self.open_calls.lock();
         // A peer may reuse an id; only the entry of this very request goes.
         if open.get(call.id()).is_some_and(|known| Arc::ptr_eq(known, call)) {
             open.remove(call.id());
         }
         drop(open);
-        self.open_count.sub();
+        ClosedCall { shared: self }
+    }
+
+    /// Inbound requests without an answer.
+    pub(crate) fn open_calls(&self) -> usize {
+        self.open_calls.lock().len()
     }
 
     /// Sets the marker of an inbound request that the peer wants cancelled.
@@ -436,6 +463,14 @@ impl Shared {
     /// Lets everything published so far leave, then closes the outgoing half.
     pub(crate) fn seal(&self) {
         self.outgoing.send_last(Outgoing::Seal);
+    }
+
+    /// As [`seal`](Self::seal), behind the answers that other threads are giving right now.
+    pub(crate) fn seal_behind_answers(&self) {
+        self.open_count.seals.store(true, Ordering::SeqCst);
+        if self.open_count.now() == 0 {
+            self.seal();
+        }
     }
 
     /// Records how the connection ended; the first record stays.

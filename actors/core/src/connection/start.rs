@@ -236,7 +236,7 @@ fn count_in_flight(node: &Arc<Node>, shared: &Arc<Shared>) {
                 child.count_in_flight(move || shared.upgrade().map_or(0, |shared| shared.pending.lock().len()))
             }
             "dispatch" => {
-                child.count_in_flight(move || shared.upgrade().map_or(0, |shared| shared.open_count.now()));
+                child.count_in_flight(move || shared.upgrade().map_or(0, |shared| shared.open_calls()));
             }
             _ => {}
         }

@@ -329,11 +329,15 @@ impl Guard {
         self.failing = Some(termination.clone());
         shared.terminate(termination.clone());
         let _ = self.kit.pending.send(PendingItem::FailAll(Cause::Terminated(termination)));
-        shared.answer_open_calls(&Error::internal_error().data(serde_json::json!({
+        let reason = Error::internal_error().data(serde_json::json!({
             "reason": greenroom_protocol::CONNECTION_TERMINATED_REASON,
-        })));
+        }));
+        shared.answer_open_calls(&reason);
         // What still waits for its handler was just answered: running it would be for nothing.
-        shared.finish();
+        shared.begin_drain();
+        // Read in between.
+        shared.answer_open_calls(&reason);
+        shared.finish_behind_answers();
         if self.broken.is_none() {
             self.broken = error;
         }
