@@ -13,8 +13,9 @@ use crate::scripted::{Local, pair};
 pub struct OpenSessions {
     agent: Local,
     sessions: Vec<ActiveSession<'static, Agent>>,
-    /// What the agent says in each.
-    lines: Vec<String>,
+    /// What the agent says, in whichever session: a text a session would measure the memory of this
+    /// harness.
+    line: Line,
     foreground: Option<oneshot::Sender<()>>,
     driving: JoinHandle<Result<()>>,
 }
@@ -34,7 +35,7 @@ impl OpenSessions {
             Ok(())
         }));
         let cx = take.await.map_err(Error::into_internal_error)?;
-        let (mut sessions, mut lines) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut sessions = Vec::with_capacity(count);
         for number in 0..count {
             let opening = cx.build_session("/").block_task().start_session();
             let answering = async {
@@ -43,9 +44,8 @@ impl OpenSessions {
             };
             let (session, ()) = tokio::join!(opening, answering);
             sessions.push(session?);
-            lines.push(line(number));
         }
-        Ok(Self { agent, sessions, lines, foreground: Some(foreground), driving })
+        Ok(Self { agent, sessions, line: Line::new(), foreground: Some(foreground), driving })
     }
 
     /// Time of one message that is read before the next is sent; the sessions take turns.
@@ -56,7 +56,7 @@ impl OpenSessions {
         let begin = Instant::now();
         for number in 0..messages {
             let session = number % self.sessions.len();
-            self.agent.write(&self.lines[session]).await;
+            self.agent.write(self.line.of(session)).await;
             self.sessions[session].read_update().await?;
         }
         Ok(each(begin, messages))
@@ -68,7 +68,7 @@ impl OpenSessions {
     /// When a message does not come.
     pub async fn at_once(&mut self, messages: usize) -> Result<Duration> {
         let count = self.sessions.len();
-        let text: String = (0..messages).map(|number| self.lines[number % count].as_str()).collect();
+        let text: String = (0..messages).map(|number| self.line.of(number % count).to_owned()).collect();
         let begin = Instant::now();
         let (agent, sessions) = (&mut self.agent, &mut self.sessions);
         let reading = async {
@@ -129,6 +129,25 @@ fn each(begin: Instant, messages: usize) -> Duration {
 
 fn name(session: usize) -> String {
     format!("session-{session:06}")
+}
+
+/// A message of any session.
+struct Line {
+    text: String,
+    id: std::ops::Range<usize>,
+}
+
+impl Line {
+    fn new() -> Self {
+        let text = line(0);
+        let begin = text.find(&name(0)).expect("the id is in there");
+        Self { id: begin..begin + name(0).len(), text }
+    }
+
+    fn of(&mut self, session: usize) -> &str {
+        self.text.replace_range(self.id.clone(), &name(session));
+        &self.text
+    }
 }
 
 fn line(session: usize) -> String {

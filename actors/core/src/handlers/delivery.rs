@@ -12,6 +12,7 @@ use crate::dispatch::Dispatch;
 use crate::request::Reply;
 use crate::responder::{Responder, ResponseRouter};
 use crate::role::RoleId;
+use crate::runtime::Permit;
 
 /// One message that is offered to handlers.
 #[derive(Debug)]
@@ -86,6 +87,21 @@ impl Delivery {
     pub(crate) fn release_credit(&mut self) {
         if let Self::Request(call, _) | Self::Notification(call) = self {
             call.permit = None;
+        }
+    }
+
+    /// Takes the credit of its frame, to give it back or to return it with `put_credit`.
+    pub(crate) fn take_credit(&mut self) -> Option<Permit> {
+        match self {
+            Self::Request(call, _) | Self::Notification(call) => call.permit.take(),
+            Self::Response(_) => None,
+        }
+    }
+
+    /// Returns what `take_credit` took.
+    pub(crate) fn put_credit(&mut self, permit: Option<Permit>) {
+        if let Self::Request(call, _) | Self::Notification(call) = self {
+            call.permit = permit;
         }
     }
 

@@ -14,9 +14,9 @@ use greenroom_protocol::schema::{
 use greenroom_protocol::{Error, Result};
 
 use super::coordinator::SessionItem;
+use super::entry::SessionEntry;
 use super::message::SessionMessage;
 use super::queue::Event;
-use super::table::SessionEntry;
 use crate::connection::Step;
 use crate::connection_to::ConnectionTo;
 use crate::handlers::Delivery;
@@ -41,7 +41,8 @@ where
 {
     connection: ConnectionTo<Link>,
     entry: Arc<SessionEntry>,
-    response: NewSessionResponse,
+    /// Boxed: who has thousands of sessions has small handles.
+    response: Box<NewSessionResponse>,
     next_turn: AtomicU64,
     /// Whether the session ends with this handle.
     owns: bool,
@@ -58,7 +59,7 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
         Ok(Self {
             connection: connection.clone(),
             entry,
-            response,
+            response: Box::new(response),
             next_turn: AtomicU64::new(1),
             owns: true,
             _runner: PhantomData,
@@ -67,7 +68,7 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
 
     /// Completes what was opened before the response was there.
     pub(super) fn set_response(&mut self, response: NewSessionResponse) {
-        self.response = response;
+        *self.response = response;
     }
 
     /// The id of the session.
@@ -97,7 +98,7 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
     /// The answer that opened the session; for a restored one, its parts under these names.
     #[must_use]
     pub fn response(&self) -> NewSessionResponse {
-        self.response.clone()
+        (*self.response).clone()
     }
 
     /// The connection of the session.
@@ -161,7 +162,7 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
         });
         Ok(match event.await? {
             Event::Message(delivery) => SessionMessage::SessionMessage(delivery.into_inner_dispatch(Agent.role_id())?),
-            Event::Stop(outcome) => SessionMessage::StopReason(outcome?),
+            Event::Stop(outcome) => SessionMessage::StopReason((*outcome)?),
         })
     }
 

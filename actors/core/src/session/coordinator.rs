@@ -4,6 +4,9 @@
 //! Owns: the open turns, the way to the reader. Supervised by: the connection's sessions.
 //! When it dies: restarted as often as `ConnectionOptions::session_restart` allows, the queue goes on; then
 //! only this session fails, with an error that its reader gets.
+//! What the agent says while a coordinator has nothing to do is handed to the reader without waking
+//! it (`SessionEntry::deliver`): nothing is to be put in order then, and a message does not have to
+//! bring the coordinators of thousands of sessions into the processor's caches.
 //! Ordering promise: the reader sees messages and ends of turns in wire order; an end that was given
 //! up because of its deadline is not followed by another one.
 
@@ -13,17 +16,18 @@ use greenroom_protocol::schema::StopReason;
 use greenroom_protocol::{Error, Result};
 use tokio::time::Duration;
 
-use super::queue::{Event, SharedQueue};
+use super::entry::SessionEntry;
+use super::queue::Event;
 use super::turns::Turns;
 use crate::connection::{Shared, TaskItem};
 use crate::handlers::Delivery;
 use crate::request::RequestCancellationHandle;
-use crate::runtime::{Flow, Inbox, Mailbox, Stage};
+use crate::runtime::{Flow, Inbox, Stage};
 
 /// What a coordinator is told.
 pub(crate) enum SessionItem {
     /// The agent said something.
-    Message(Delivery),
+    Message(Box<Delivery>),
     /// A prompt is about to be sent.
     TurnBegan(u64, RequestCancellationHandle),
     /// The answer to a prompt.
@@ -46,8 +50,8 @@ pub(crate) struct Coordinator {
     connection: Weak<Shared>,
     /// The number of the session in logs: its id may mean something to somebody.
     number: u64,
-    mailbox: Mailbox<SessionItem>,
-    queue: SharedQueue,
+    /// The way to the reader. Gone when nobody knows the session any more.
+    entry: Weak<SessionEntry>,
     turns: Turns<RequestCancellationHandle>,
     forward: Option<Forward>,
     cap: usize,
@@ -58,41 +62,49 @@ impl Coordinator {
     pub(super) fn new(
         connection: Weak<Shared>,
         number: u64,
-        mailbox: Mailbox<SessionItem>,
-        queue: SharedQueue,
+        entry: Weak<SessionEntry>,
         cap: usize,
         deadline: Duration,
     ) -> Self {
-        Self { connection, number, mailbox, queue, turns: Turns::default(), forward: None, cap, deadline }
+        Self { connection, number, entry, turns: Turns::default(), forward: None, cap, deadline }
     }
 
-    fn message(&mut self, mut delivery: Delivery) {
+    fn message(&mut self, mut delivery: Box<Delivery>) {
         if let Some(forward) = &self.forward {
-            if let Err(error) = forward(delivery) {
+            if let Err(error) = forward(*delivery) {
                 tracing::warn!(session = self.number, code = i32::from(error.code), "a message was not passed on");
             }
             return;
         }
         // The reader takes its time, and the connection must not wait for it.
         delivery.release_credit();
-        if let Err(Event::Message(delivery)) = self.queue.push(Event::Message(delivery), self.cap) {
+        if let Err(Event::Message(delivery)) = self.tell_reader(Event::Message(delivery)) {
             // A request is answered by dropping its right to be answered.
             tracing::warn!(session = self.number, method = delivery.method(), "nobody reads this session any more");
         }
     }
 
+    fn tell_reader(&self, event: Event) -> std::result::Result<(), Event> {
+        match self.entry.upgrade() {
+            Some(entry) => entry.queue().push(event, self.cap),
+            None => Err(event),
+        }
+    }
+
     fn stop(&mut self, outcome: Result<StopReason>) {
         // A queue that has ended tells its own reason.
-        let _ = self.queue.push(Event::Stop(outcome), self.cap);
+        let _ = self.tell_reader(Event::Stop(Box::new(outcome)));
     }
 
     fn cancel(&mut self) {
         for turn in self.turns.cancel() {
-            let (mailbox, deadline) = (self.mailbox.clone(), self.deadline);
+            let (entry, deadline) = (self.entry.clone(), self.deadline);
             let Some(connection) = self.connection.upgrade() else { return };
             let _ = connection.tasks.send(TaskItem::Spawn(Box::pin(async move {
                 tokio::time::sleep(deadline).await;
-                let _ = mailbox.send(SessionItem::Overdue(turn));
+                if let Some(entry) = entry.upgrade() {
+                    let _ = entry.tell(SessionItem::Overdue(turn));
+                }
                 Ok(())
             })));
         }
@@ -111,7 +123,9 @@ impl Coordinator {
 
     fn forward_to(&mut self, forward: Forward) {
         self.forward = Some(forward);
-        while let Some(event) = self.queue.take() {
+        let Some(entry) = self.entry.upgrade() else { return };
+        entry.queue().forward();
+        while let Some(event) = entry.queue().take() {
             if let Event::Message(delivery) = event {
                 self.message(delivery);
             }
@@ -136,9 +150,14 @@ impl Stage for Coordinator {
                 SessionItem::Overdue(turn) => self.overdue(turn),
                 SessionItem::Forward(forward) => self.forward_to(forward),
                 SessionItem::End(error) => {
-                    self.queue.end(error);
+                    if let Some(entry) = self.entry.upgrade() {
+                        entry.queue().end(error);
+                    }
                     return Flow::Finished;
                 }
+            }
+            if let Some(entry) = self.entry.upgrade() {
+                entry.done();
             }
         }
         Flow::Idle

@@ -9,6 +9,7 @@ mod builder;
 #[cfg(feature = "unstable_protocol_v2")]
 pub mod coordination;
 mod coordinator;
+mod entry;
 mod member;
 mod message;
 mod queue;
@@ -31,5 +32,6 @@ pub use v2::V2ForkSessionBuilder;
 pub use v2::{OpenedV2Session, V2ResumeSessionBuilder, V2Session, V2SessionBuilder};
 
 pub(crate) use coordinator::SessionItem;
+pub(crate) use entry::SessionEntry;
 pub(crate) use supervisor::SessionsSupervisor;
-pub(crate) use table::{SessionEntry, SessionTable};
+pub(crate) use table::SessionTable;

@@ -1,7 +1,6 @@
 //! What a session's reader has not read yet.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use greenroom_protocol::schema::StopReason;
@@ -13,10 +12,11 @@ use crate::handlers::Delivery;
 /// One thing that happened in a session.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The agent said something.
-    Message(Delivery),
+    /// The agent said something. Boxed: the queues of thousands of sessions are small then, and what
+    /// waits there moves as a pointer.
+    Message(Box<Delivery>),
     /// A turn ended.
-    Stop(Result<StopReason>),
+    Stop(Box<Result<StopReason>>),
 }
 
 /// The events of one session in order. Bounded: nobody else's connection suffers from a session
@@ -28,11 +28,40 @@ pub(super) struct ReaderQueue {
 
 #[derive(Default)]
 struct State {
-    events: VecDeque<(Event, usize)>,
+    events: Events,
     bytes: usize,
     /// Why nothing more comes. Told when the events before it are read.
-    ended: Option<Error>,
+    /// Boxed: this is in the caches for each message, and the error hardly ever.
+    ended: Option<Box<Error>>,
+    /// Whether what comes goes to somebody else.
+    forwarded: bool,
     waker: Option<Waker>,
+}
+
+/// First in, first out. The only event of a reader that keeps up stands in place.
+#[derive(Default)]
+struct Events {
+    first: Option<(Event, usize)>,
+    /// Behind the first.
+    others: VecDeque<(Event, usize)>,
+}
+
+impl Events {
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
+    }
+
+    fn push(&mut self, event: Event, size: usize) {
+        if self.is_empty() {
+            self.first = Some((event, size));
+        } else {
+            self.others.push_back((event, size));
+        }
+    }
+
+    fn pop(&mut self) -> Option<(Event, usize)> {
+        self.first.take().or_else(|| self.others.pop_front())
+    }
 }
 
 impl ReaderQueue {
@@ -50,13 +79,14 @@ impl ReaderQueue {
         let fits = state.bytes + size <= cap || state.events.is_empty();
         let outcome = if fits {
             state.bytes += size;
-            state.events.push_back((event, size));
+            state.events.push(event, size);
             Ok(())
         } else {
-            state.ended = Some(Error::internal_error().with_origin(Origin::Overflow).data(serde_json::json!({
+            let error = Error::internal_error().with_origin(Origin::Overflow).data(serde_json::json!({
                 "reason": "session overflow: its messages are not read",
                 "limit": cap,
-            })));
+            }));
+            state.ended = Some(Box::new(error));
             Err(event)
         };
         let waker = state.waker.take();
@@ -67,11 +97,34 @@ impl ReaderQueue {
         outcome
     }
 
+    /// Queues a message if nothing speaks against it; else gives it back.
+    pub(super) fn offer(&self, delivery: Box<Delivery>, cap: usize) -> std::result::Result<(), Box<Delivery>> {
+        let size = delivery.size();
+        let mut state = self.state.lock();
+        let fits = state.bytes + size <= cap || state.events.is_empty();
+        if !fits || state.forwarded || state.ended.is_some() {
+            return Err(delivery);
+        }
+        state.bytes += size;
+        state.events.push(Event::Message(delivery), size);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// From now on what comes goes to somebody else.
+    pub(super) fn forward(&self) {
+        self.state.lock().forwarded = true;
+    }
+
     /// Nothing more comes, for this reason. The first one stays.
     pub(super) fn end(&self, error: Error) {
         let waker = {
             let mut state = self.state.lock();
-            state.ended.get_or_insert(error);
+            state.ended.get_or_insert_with(|| Box::new(error));
             state.waker.take()
         };
         if let Some(waker) = waker {
@@ -81,18 +134,18 @@ impl ReaderQueue {
 
     /// Why nothing more comes.
     pub(super) fn ended(&self) -> Option<Error> {
-        self.state.lock().ended.clone()
+        self.state.lock().ended.as_deref().cloned()
     }
 
     /// The next event, or the reason why there is none any more.
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<Event>> {
         let mut state = self.state.lock();
-        if let Some((event, size)) = state.events.pop_front() {
+        if let Some((event, size)) = state.events.pop() {
             state.bytes -= size;
             return Poll::Ready(Ok(event));
         }
         if let Some(error) = &state.ended {
-            return Poll::Ready(Err(error.clone()));
+            return Poll::Ready(Err((**error).clone()));
         }
         state.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -101,11 +154,29 @@ impl ReaderQueue {
     /// Takes the next event if there is one.
     pub(super) fn take(&self) -> Option<Event> {
         let mut state = self.state.lock();
-        let (event, size) = state.events.pop_front()?;
+        let (event, size) = state.events.pop()?;
         state.bytes -= size;
         Some(event)
     }
 }
 
-/// A queue that coordinator and reader share.
-pub(super) type SharedQueue = Arc<ReaderQueue>;
+#[cfg(test)]
+mod tests {
+    use super::{Event, Events, StopReason};
+
+    #[test]
+    fn events_leave_in_the_order_in_which_they_came() {
+        let mut events = Events::default();
+        let (mut came, mut left) = (0, Vec::new());
+        // Alternately filled and emptied, a little further each time.
+        for (more, fewer) in [(1, 1), (3, 2), (4, 1), (1, 5), (2, 2)] {
+            for _ in 0..more {
+                events.push(Event::Stop(Box::new(Ok(StopReason::EndTurn))), came);
+                came += 1;
+            }
+            left.extend((0..fewer).filter_map(|_| events.pop()).map(|(_, number)| number));
+        }
+        assert!(events.is_empty());
+        assert_eq!(left, (0..came).collect::<Vec<_>>());
+    }
+}

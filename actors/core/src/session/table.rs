@@ -1,108 +1,26 @@
 //! The open sessions of one connection: from a session id to its coordinator.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use greenroom_protocol::schema::SessionId;
-use greenroom_protocol::{BoxFuture, Error, RemoteStyle};
+use greenroom_protocol::{Error, RemoteStyle};
 use parking_lot::Mutex;
-use ractor::{ActorCell, ActorRef, SpawnErr};
+use ractor::ActorRef;
 use tokio::runtime::Handle;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
-use super::coordinator::{Coordinator, SessionItem};
+use super::entry::{ById, Limits, SessionEntry};
 use super::member::Member;
-use super::queue::SharedQueue;
 use super::supervisor::SessionsMessage;
 use crate::connection::{ConnectionMessage, Shared};
 use crate::handlers::Delivery;
 use crate::options::ConnectionOptions;
-use crate::runtime::{Mailbox, Node, RestartBudget, RestartPolicy, Seat, Verdict};
+use crate::runtime::{Node, RestartPolicy};
 
 /// Ids of ended sessions that are remembered, so that what comes late is dropped and not kept.
 const REMEMBERED: usize = 1024;
-
-/// One open session.
-pub(crate) struct SessionEntry {
-    id: Arc<str>,
-    /// When it was opened, counted with the handlers that were added to the connection.
-    number: u64,
-    /// The generation of handlers that it began.
-    since_generation: AtomicU64,
-    mailbox: Mailbox<SessionItem>,
-    queue: SharedQueue,
-    seat: Seat<Coordinator>,
-    node: Arc<Node>,
-    budget: Mutex<RestartBudget>,
-    since: Instant,
-}
-
-impl SessionEntry {
-    /// When it was opened, counted with the handlers that were added to the connection.
-    pub(crate) fn opened(&self) -> u64 {
-        self.number
-    }
-
-    /// Whether it was there when the handlers of this generation were.
-    pub(crate) fn is_known_to(&self, generation: u64) -> bool {
-        self.since_generation.load(Ordering::Acquire) <= generation
-    }
-
-    pub(super) fn queue(&self) -> &SharedQueue {
-        &self.queue
-    }
-
-    /// Tells the coordinator; gives the item back when the session has ended.
-    pub(crate) fn tell(&self, item: SessionItem) -> Result<(), SessionItem> {
-        self.mailbox.send(item)
-    }
-
-    /// Hands a message of the agent over. One that comes too late is dropped, which answers a
-    /// request.
-    pub(crate) fn deliver(&self, delivery: Delivery) {
-        if let Err(SessionItem::Message(delivery)) = self.tell(SessionItem::Message(delivery)) {
-            tracing::debug!(
-                session = self.number,
-                method = delivery.method(),
-                "a message came after the session's end"
-            );
-        }
-    }
-}
-
-impl Member for SessionEntry {
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn node(&self) -> &Arc<Node> {
-        &self.node
-    }
-
-    fn spawn(&self, supervisor: ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> {
-        self.seat.spawn(supervisor)
-    }
-
-    fn death(&self) -> Verdict {
-        self.budget.lock().death(self.since.elapsed())
-    }
-
-    /// The reader gets what came before.
-    fn end(&self, error: Error) {
-        self.mailbox.send_last(SessionItem::End(error));
-    }
-
-    fn fail(&self, error: Error) {
-        self.queue.end(error);
-        drop(self.mailbox.close());
-        self.node.kill();
-    }
-
-    fn wind_up<'a>(&'a self) -> BoxFuture<'a, ()> {
-        Box::pin(self.seat.wind_up())
-    }
-}
 
 /// The sessions of one connection.
 pub(crate) struct SessionTable {
@@ -118,7 +36,7 @@ pub(crate) struct SessionTable {
 
 #[derive(Default)]
 struct Open {
-    sessions: HashMap<Arc<str>, Arc<SessionEntry>>,
+    sessions: HashSet<ById>,
     /// Opened, and not seen by the supervisor yet.
     fresh: Vec<Arc<dyn Member>>,
     /// Other actors below the same supervisor.
@@ -166,7 +84,7 @@ impl SessionTable {
             let mut open = self.open.lock();
             let node = open.place(connection)?.child(&format!("session-{number}"), "session");
             let entry = self.entry(connection, &id, number, node);
-            let replaced = open.sessions.insert(id.0.clone(), entry.clone());
+            let replaced = open.sessions.replace(ById(entry.clone()));
             if open.ended.remove(&*id.0) {
                 open.ended_order.retain(|ended| *ended != id.0);
             }
@@ -174,12 +92,12 @@ impl SessionTable {
             self.count.store(open.sessions.len(), Ordering::Release);
             // Under the lock: whoever learns of the new generation and then finds the session knows
             // that it belongs to it.
-            entry.since_generation.store(connection.dynamic.announce(), Ordering::Release);
+            entry.belongs_to(connection.dynamic.announce());
             (entry, replaced)
         };
-        if let Some(replaced) = replaced {
+        if let Some(ById(replaced)) = replaced {
             replaced.end(Error::internal_error().data("this session was opened again on the same connection"));
-            self.disown(&replaced.node);
+            self.disown(replaced.node());
         }
         self.start_fresh(connection);
         Ok(entry)
@@ -231,13 +149,8 @@ impl SessionTable {
     }
 
     fn entry(&self, connection: &Arc<Shared>, id: &SessionId, number: u64, node: Arc<Node>) -> Arc<SessionEntry> {
-        let (mailbox, queue) = (Mailbox::new(), SharedQueue::default());
-        let weak: Weak<Shared> = Arc::downgrade(connection);
-        let stage = Coordinator::new(weak, number, mailbox.clone(), queue.clone(), self.cap, self.deadline);
-        let seat = Seat::new(stage, mailbox.clone(), node.clone(), connection.live.clone());
-        let (budget, since) = (Mutex::new(RestartBudget::new(self.restart)), Instant::now());
-        let since_generation = AtomicU64::new(u64::MAX);
-        Arc::new(SessionEntry { id: id.0.clone(), number, since_generation, mailbox, queue, seat, node, budget, since })
+        let limits = Limits { cap: self.cap, deadline: self.deadline, restart: self.restart };
+        SessionEntry::new(connection, id.0.clone(), number, node, limits)
     }
 
     /// The session that a message of the agent belongs to.
@@ -249,7 +162,7 @@ impl SessionTable {
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Arc<SessionEntry>> {
-        self.open.lock().sessions.get(id).cloned()
+        self.open.lock().sessions.get(id.as_bytes()).map(|ById(entry)| entry.clone())
     }
 
     /// Whether messages of this session come too late for anybody.
@@ -261,14 +174,14 @@ impl SessionTable {
     pub(super) fn close(&self, entry: &Arc<SessionEntry>) {
         {
             let mut open = self.open.lock();
-            if open.sessions.get(&*entry.id).is_some_and(|known| Arc::ptr_eq(known, entry)) {
-                open.sessions.remove(&*entry.id);
-                open.remember(&entry.id);
+            if open.sessions.get(entry.key()).is_some_and(|ById(known)| Arc::ptr_eq(known, entry)) {
+                open.sessions.remove(entry.key());
+                open.remember(entry.id());
             }
             self.count.store(open.sessions.len(), Ordering::Release);
         }
         entry.end(Error::internal_error().data("the session was dropped"));
-        self.disown(&entry.node);
+        self.disown(entry.node());
     }
 
     /// This actor is no longer part of the tree.
@@ -365,7 +278,7 @@ impl Open {
     }
 
     fn members(&self) -> impl Iterator<Item = Arc<dyn Member>> + '_ {
-        let sessions = self.sessions.values().cloned().map(|session| session as Arc<dyn Member>);
+        let sessions = self.sessions.iter().map(|ById(session)| session.clone() as Arc<dyn Member>);
         #[cfg(feature = "unstable_protocol_v2")]
         let sessions = sessions.chain(self.coordinations.iter().cloned());
         sessions
