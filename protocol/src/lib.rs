@@ -22,6 +22,7 @@ mod member;
 mod message;
 pub mod method;
 pub mod negotiate;
+mod noise;
 mod outbound;
 pub mod pending;
 mod raw;
@@ -56,6 +57,7 @@ pub use frame::{Frame, FrameKind, Malformed};
 pub use id::{RawId, RequestId, request_id};
 pub use malformed::{ReplyLimit, malformed_reply};
 pub use message::{JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, UntypedMessage};
+pub use noise::{Noise, NoiseReport};
 pub use outbound::{Outbound, quoted};
 pub use raw::{
     RawJsonRpcError, RawJsonRpcMessage, RawJsonRpcParams, RawJsonRpcResponse, TransportBatch, TransportBatchEntry,

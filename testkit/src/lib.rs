@@ -7,8 +7,10 @@
 //! - [`scripted`]: the far side of a connection, byte for byte.
 //! - [`chaos`]: kill, stop, panic and stall any actor of any tree, from a seed that can be
 //!   replayed, and prove afterwards that nothing was lost.
+//! - [`capture`]: everything that is logged.
 //! - [`session_cost`]: what a message costs while thousands of sessions are open.
 
+pub mod capture;
 pub mod chaos;
 pub mod scripted;
 pub mod session_cost;

@@ -6,6 +6,7 @@ use greenroom::{
     Agent, Client, ConnectionTo, Error, Origin, Responder, Result, UntypedMessage, on_receive_notification,
     on_receive_request,
 };
+use greenroom_testkit::chaos::Flavour;
 use greenroom_testkit::scripted::pair;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -99,6 +100,81 @@ async fn every_way_of_waiting_inside_a_handler_is_told_at_once() {
 async fn a_task_that_the_handler_spawned_is_served() {
     let (outcome, _) = outcome(Way::InATaskItSpawned).await;
     assert_eq!(outcome.expect("served"), json!("awaited"));
+}
+
+const UPDATES: usize = 200;
+
+/// Case C20: many notifications in one write, and the handler of each asks the peer and waits.
+async fn many(way: Way) {
+    let (told, mut hear) = mpsc::unbounded_channel();
+    let (seen, mut look) = mpsc::unbounded_channel();
+    let (mut peer, link) = pair(1 << 20);
+    let client = Client
+        .builder()
+        .on_receive_notification(
+            {
+                let seen = seen.clone();
+                async move |note: UntypedMessage, cx: ConnectionTo<Agent>| {
+                    let _ = seen.send(note.params["n"].clone());
+                    if let Way::InACallback = way {
+                        let told = told.clone();
+                        return cx.prepare_request(message("awaited")).on_receiving_result(async move |outcome| {
+                            told.send((outcome, Duration::ZERO)).map_err(|_| Error::internal_error())
+                        });
+                    }
+                    wait(way, &cx, &told).await;
+                    Ok(())
+                }
+            },
+            on_receive_notification!(),
+        )
+        .with_spawned(async move |cx: ConnectionTo<Agent>| {
+            cx.send_request(message("prompt"))
+                .on_receiving_result(async move |outcome| seen.send(outcome?).map_err(|_| Error::internal_error()))
+        });
+    tokio::spawn(client.connect_to(link));
+    let prompt = peer.receive().await;
+    assert_eq!(prompt["method"], "prompt");
+    let mut all: String = (0..UPDATES)
+        .map(|n| format!("{}\n", json!({ "jsonrpc": "2.0", "method": "update", "params": { "n": n } })))
+        .collect();
+    all += &format!("{}\n", json!({ "jsonrpc": "2.0", "id": prompt["id"], "result": "the end" }));
+    peer.write(all).await;
+    let answering = tokio::spawn(async move {
+        while let Some(line) = peer.line().await {
+            let asked: Value = serde_json::from_str(&line).expect("JSON");
+            if asked["method"] == "awaited" {
+                peer.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": "served" })).await;
+            }
+        }
+    });
+    let (mut order, mut outcomes) = (Vec::new(), Vec::new());
+    while order.len() <= UPDATES || outcomes.len() < UPDATES {
+        tokio::select! {
+            next = look.recv() => order.extend(next),
+            outcome = hear.recv() => outcomes.extend(outcome.map(|(outcome, _)| outcome)),
+        }
+    }
+    answering.abort();
+    let mut expected: Vec<Value> = (0..UPDATES).map(Value::from).collect();
+    expected.push(json!("the end"));
+    assert_eq!(order, expected, "{way:?}");
+    for outcome in outcomes {
+        match way {
+            Way::InACallback | Way::InATaskItSpawned => assert_eq!(outcome.expect("served"), "served"),
+            _ => assert_eq!(outcome.expect_err("told at once").origin(), Origin::WouldDeadlock),
+        }
+    }
+}
+
+#[test]
+fn handlers_of_many_updates_that_ask_the_peer_keep_the_order() {
+    for flavour in [Flavour::CurrentThread, Flavour::TwoThreads] {
+        for way in [Way::Directly, Way::InACallback, Way::InATaskItSpawned] {
+            let limited = async { tokio::time::timeout(Duration::from_secs(60), many(way)).await };
+            flavour.runtime().block_on(limited).expect("no deadlock");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,14 +1,16 @@
 //! A handler that fails harms its own request and nothing else.
 
-use greenroom::{Agent, Error, Responder, UntypedMessage, on_receive_request};
+use greenroom::{Agent, Client, ConnectionTo, Error, Responder, UntypedMessage, on_receive_request};
+use greenroom_testkit::capture::Capture;
 use greenroom_testkit::scripted::{Local, pair};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tracing::Level;
 
 fn serve() -> (Local, JoinHandle<greenroom::Result<()>>) {
     let (peer, link) = pair(1024);
     let agent = Agent.builder().on_receive_request(
-        async |request: UntypedMessage, responder: Responder<Value>, _cx| match request.method.as_str() {
+        async |request: UntypedMessage, responder: Responder<Value>, cx: ConnectionTo<Client>| match &*request.method {
             "panic" => panic!("the secret text of a panic"),
             "panic later" => {
                 tokio::task::yield_now().await;
@@ -18,6 +20,10 @@ fn serve() -> (Local, JoinHandle<greenroom::Result<()>>) {
             "error after the answer" => {
                 responder.respond(json!("answered"))?;
                 Err(Error::internal_error())
+            }
+            "error before the answer" => {
+                cx.spawn(async move { responder.respond(json!("too late")) })?;
+                Err(Error::invalid_params())
             }
             "drop" => {
                 drop(responder);
@@ -46,6 +52,24 @@ async fn a_panic_is_an_internal_error_without_its_text() {
         assert!(!answer.to_string().contains("secret"), "{answer}");
     }
     assert_eq!(ask(&mut peer, 3, "other").await["result"], "fine");
+}
+
+/// Case C21: one answer on the wire, the other in the log.
+#[tokio::test]
+async fn a_second_answer_is_logged_and_not_sent() {
+    let (log, _logging) = Capture::here();
+    let (mut peer, _serving) = serve();
+    for (id, method, level, text) in [
+        (1, "error after the answer", Level::WARN, "a handler failed"),
+        (2, "error before the answer", Level::DEBUG, "a second answer to one request was dropped"),
+    ] {
+        let answer = ask(&mut peer, id, method).await;
+        assert_eq!(answer.get("result").is_some(), id == 1, "the first one: {answer}");
+        // Nothing comes in between.
+        assert_eq!(ask(&mut peer, id + 10, "other").await["result"], "fine");
+        let logged = log.with(method);
+        assert!(logged.iter().any(|line| line.level == level && line.text.contains(text)), "{logged:#?}");
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use greenroom::link::Link;
 use greenroom::{
     Agent, Client, ConnectTo, ConnectionTo, Responder, UntypedMessage, on_receive_notification, on_receive_request,
 };
+use greenroom_testkit::capture::Capture;
 use greenroom_testkit::scripted::{Local, pair};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -99,6 +100,30 @@ async fn noise_is_passed_over() {
         peer.write(noise).await;
         alive(&mut peer).await;
     }
+}
+
+/// Cases C6 and C8: what came together is one line in the log, by number and length.
+#[tokio::test]
+async fn noise_is_reported_once() {
+    let (log, _logging) = Capture::here();
+    let reports = |log: &Capture| {
+        let reports = log.with("input that is not JSON was ignored");
+        let fields = |text: &str| text.split(" lines=").nth(1).unwrap_or(text).to_owned();
+        reports.iter().map(|line| format!("{} lines={}", line.level, fields(&line.text))).collect::<Vec<_>>()
+    };
+    let (mut peer, link) = pair(1024);
+    let (serving, _) = serve(link);
+    peer.write("\u{1b}[?2004hWelcome back\n\n").await;
+    alive(&mut peer).await;
+    assert_eq!(reports(&log), ["WARN lines=1 bytes=20 total=1"]);
+    peer.write(format!("{}\ndone\nbye\n[hook] over\n", request(1, &json!({})))).await;
+    peer.close().await;
+    // The third looks like JSON and is none: that is refused, by the actor in front of the handler.
+    assert_eq!(peer.receive().await["error"]["code"], -32700);
+    peer.expect(answer(1, &json!({}))).await;
+    peer.expect_end().await;
+    serving.await.unwrap().unwrap();
+    assert_eq!(reports(&log)[1..], ["WARN lines=2 bytes=7 total=3"]);
 }
 
 #[tokio::test]

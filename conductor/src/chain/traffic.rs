@@ -9,8 +9,9 @@ mod closing;
 
 use greenroom::runtime::{Flow, Inbox, Mailbox, Permit, Stage};
 use greenroom::{Error, Inbound, RawConnection};
-use greenroom_protocol::{Frame, FrameKind, Outbound};
+use greenroom_protocol::{Frame, FrameKind, Noise, NoiseReport, Outbound};
 use ractor::ActorRef;
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -49,6 +50,8 @@ pub(super) struct TrafficStage {
     abandoned: bool,
     /// Where what passes is recorded.
     tap: Option<Tap>,
+    /// Of each connection that made any.
+    noise: BTreeMap<Hop, Noise>,
 }
 
 /// Which components are closed when. What is still on its way passes the components that have not
@@ -101,6 +104,7 @@ impl TrafficStage {
             reopening: Vec::new(),
             abandoned: false,
             tap,
+            noise: BTreeMap::new(),
         }
     }
 
@@ -162,7 +166,12 @@ impl TrafficStage {
                 self.record_noise(from, &frame);
                 self.act(permit);
             }
-            Traffic::Inbound(from, _, Inbound::Eof(end)) => self.end_of_input(from, &end),
+            Traffic::Inbound(from, _, Inbound::Eof(end)) => {
+                if let Some(report) = self.noise.get_mut(&from).and_then(Noise::last_report) {
+                    self.log_noise(from, report);
+                }
+                self.end_of_input(from, &end);
+            }
             Traffic::Upstream(connection) => {
                 self.upstream = Some(connection);
                 self.ending.up(Hop::Client);
@@ -232,19 +241,45 @@ impl TrafficStage {
         self.tell(ChainMessage::Recreate(component, generation));
     }
 
-    /// Noise is shown by its length only, and as often as it would be answered if it were JSON.
+    /// Noise is shown by its length only, and in a recording as often as it would be answered if it
+    /// were JSON.
     fn record_noise(&mut self, from: Hop, frame: &Frame) {
-        let Some(tap) = &mut self.tap else { return };
         let is_noise =
             |action: &Action| matches!(action, Action::Drop { reason: dropped::NOISE | dropped::MALFORMED_RESPONSE });
-        if self.actions.iter().any(is_noise) && self.refusals.allow(self.started.elapsed()) {
-            let from = match from {
-                Hop::Client => ComponentIndex::Client,
-                Hop::Component(index) if self.router.is_agent(index) => ComponentIndex::Agent,
-                Hop::Component(index) => ComponentIndex::Proxy(index),
-            };
-            tap.noise(Party::At(from), frame.text().len());
+        if !self.actions.iter().any(is_noise) {
+            return;
         }
+        let bytes = frame.text().len();
+        self.noise.entry(from).or_default().add(bytes);
+        let from = self.component(from);
+        if let Some(tap) = &mut self.tap
+            && self.refusals.allow(self.started.elapsed())
+        {
+            tap.noise(Party::At(from), bytes);
+        }
+    }
+
+    fn component(&self, hop: Hop) -> ComponentIndex {
+        match hop {
+            Hop::Client => ComponentIndex::Client,
+            Hop::Component(index) if self.router.is_agent(index) => ComponentIndex::Agent,
+            Hop::Component(index) => ComponentIndex::Proxy(index),
+        }
+    }
+
+    /// Logs what noise came since the last time.
+    fn report_noise(&mut self) {
+        let now = self.started;
+        let due = |(hop, noise): (&Hop, &mut Noise)| Some((*hop, noise.report(|| now.elapsed())?));
+        let reports: Vec<_> = self.noise.iter_mut().filter_map(due).collect();
+        for (hop, report) in reports {
+            self.log_noise(hop, report);
+        }
+    }
+
+    fn log_noise(&self, hop: Hop, NoiseReport { lines, bytes, total }: NoiseReport) {
+        let from = self.component(hop);
+        tracing::warn!(%from, lines, bytes, total, "input that is not JSON was ignored");
     }
 
     fn connection(&self, hop: Hop) -> Option<&RawConnection> {
@@ -341,6 +376,7 @@ impl Stage for TrafficStage {
                 self.work(item);
             }
         }
+        self.report_noise();
         Flow::Idle
     }
 

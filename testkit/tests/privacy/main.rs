@@ -3,10 +3,9 @@
 //! Everything here carries a marked secret. Alone in its program, because it listens to every log
 //! of the process.
 
-mod capture;
 mod scenes;
 
-use capture::{Capture, Logged};
+use greenroom_testkit::capture::{Capture, Logged};
 use tracing::Level;
 
 /// Every secret starts like this. What follows says where it was hidden.

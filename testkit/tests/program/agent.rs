@@ -64,6 +64,26 @@ fn cancelling_reaches_the_agent() {
     }
 }
 
+/// Case C22: the prompt and its cancellation come in one write.
+#[test]
+fn a_prompt_that_is_cancelled_in_the_same_write_ends_as_cancelled() {
+    for chain in CHAINS {
+        let mut client = Conversation::start(chain);
+        let session = client.open();
+        let prompt = json!({ "jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {
+            "sessionId": session, "prompt": [{ "type": "text", "text": "wait_for_cancel" }],
+        } });
+        let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
+        client.write(format!("{prompt}\n{cancel}\n").as_bytes());
+        let (answer, _) = client.answer(&json!(3));
+        assert_eq!(answer["result"]["stopReason"], "cancelled", "{chain:?}: {answer}");
+        // The next turn is its own.
+        client.prompt(4, &session, "hello");
+        let (answer, _) = client.answer(&json!(4));
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{chain:?}: {answer}");
+    }
+}
+
 /// Noise, blank lines, a byte order mark and malformed input harm only themselves.
 #[test]
 fn odd_input_leaves_the_chain_alive() {

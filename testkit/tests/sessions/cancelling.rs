@@ -115,6 +115,43 @@ async fn a_cancelled_turn_that_does_not_end_is_given_up() {
     assert_eq!(session.read_to_string().await.expect("text"), "second");
 }
 
+/// Case C25: a permission request is open, and the agent goes on as if nothing had happened.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_keeps_trying_after_the_cancellation_does_not_prolong_its_turn() {
+    let mut side = plain().await;
+    let (mut session, first) = prompted(&mut side).await;
+    side.agent.send(&permission("before", "s")).await;
+    let held = session.read_update().await.expect("a request");
+    let began = tokio::time::Instant::now();
+    session.cancel().expect("sent");
+    side.agent.expect(cancelled("s")).await;
+    let refused = json!({ "outcome": { "outcome": "cancelled" } });
+    side.agent.expect(result(&json!("before"), refused)).await;
+    drop(held);
+    // Every five seconds one more tool call and one more question. Nobody is there any more who
+    // would decide, so a question gets an answer as soon as the reader sees it.
+    for attempt in 0..5 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let id = format!("again {attempt}");
+        side.agent.send(&update("s", "another tool")).await;
+        side.agent.send(&permission(&id, "s")).await;
+        assert_eq!(told(session.read_update().await.expect("a message")), "another tool");
+        drop(session.read_update().await.expect("a request"));
+        let answer = side.agent.receive().await;
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32603)));
+    }
+    let error = session.read_update().await.expect_err("given up");
+    assert_eq!(error.code, ErrorCode::RequestCancelled);
+    assert_eq!(began.elapsed().as_secs(), 30, "nothing that the agent did moved the deadline");
+    let cancel = side.agent.receive().await;
+    assert_eq!((&cancel["method"], &cancel["params"]["requestId"]), (&json!("$/cancel_request"), &first));
+    session.send_prompt("next").expect("sent");
+    let second = asked(&mut side.agent, "session/prompt").await;
+    side.agent.send(&update("s", "served")).await;
+    stop(&mut side.agent, &second, "end_turn").await;
+    assert_eq!(session.read_to_string().await.expect("text"), "served");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_deadline_of_one_turn_does_not_hit_the_next() {
     let mut side = plain().await;

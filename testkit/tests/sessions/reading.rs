@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use greenroom::schema::SessionNotification;
 use greenroom::util::MatchDispatch;
-use greenroom::{ActiveSession, ConnectionTo, is_incoming_transport_closed};
+use greenroom::{ActiveSession, Client, ConnectionTo, is_incoming_transport_closed};
 use greenroom::{
     Agent, ConnectionOptions, Dispatch, Error, ErrorCode, HandleDispatchFrom, Handled, Origin, Result, SessionMessage,
 };
+use greenroom_testkit::scripted::pair;
 use serde_json::json;
 
 use super::support::{Side, asked, client, open, permission, plain, result, stop, told, update};
@@ -170,6 +172,26 @@ async fn messages_of_unknown_and_ended_sessions_are_no_error() {
     let mut second = session(&mut side, "reused").await;
     side.agent.send(&update("reused", "fresh")).await;
     assert_eq!(told(second.read_update().await.expect("its own")), "fresh");
+}
+
+/// Case C47: an update of a session that nobody opened goes to the handlers of the connection.
+#[tokio::test]
+async fn an_update_of_a_session_that_was_never_opened_is_for_the_handlers() {
+    let (mut agent, link) = pair(1 << 16);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(
+        Client
+            .builder()
+            .on_receive_notification(
+                async move |note: SessionNotification, _cx: ConnectionTo<Agent>| {
+                    tell.send(note.session_id.to_string()).map_err(|_| greenroom::Error::internal_error())
+                },
+                greenroom::on_receive_notification!(),
+            )
+            .connect_to(link),
+    );
+    agent.send(&update("never opened", "odd")).await;
+    assert_eq!(told.recv().await.as_deref(), Some("never opened"));
 }
 
 /// Takes updates of every session before the sessions do.

@@ -1,6 +1,6 @@
 //! The incoming protocol: frames in, dispatch steps out.
 //!
-//! Owns: the limit on answers to malformed input. Supervised by: the connection.
+//! Owns: the limit on answers to malformed input, the count of noise. Supervised by: the connection.
 //! When it dies: restarted; a frame is committed only when its step is queued. A frame that breaks
 //! it twice is set aside and its request gets an internal error.
 //! Ordering promise: steps leave in wire order. The one thing that overtakes is the marker of a
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use greenroom_protocol::{
-    Batches, Dialect, Error, Frame, FrameKind, Outbound, RawId, RemoteStyle, ReplyLimit, RequestId, Successor, method,
+    Batches, Dialect, Error, Frame, FrameKind, Noise, NoiseReport, Outbound, RawId, RemoteStyle, ReplyLimit, RequestId,
+    Successor, method,
 };
 use tokio::time::Instant;
 
@@ -29,12 +30,19 @@ pub(crate) struct Incoming {
     batches: Batches,
     refusals: ReplyLimit,
     started: Instant,
-    noise: u64,
+    noise: Noise,
 }
 
 impl Incoming {
     pub(crate) fn new(shared: Arc<Shared>, two_peers: bool, batches: Batches) -> Self {
-        Self { shared, two_peers, batches, refusals: ReplyLimit::default(), started: Instant::now(), noise: 0 }
+        Self {
+            shared,
+            two_peers,
+            batches,
+            refusals: ReplyLimit::default(),
+            started: Instant::now(),
+            noise: Noise::default(),
+        }
     }
 
     fn frame(&mut self, frame: Frame, permit: Option<Permit>) {
@@ -45,7 +53,7 @@ impl Incoming {
             FrameKind::Batch if self.batches == Batches::Accept => self.batch(&frame, permit),
             FrameKind::Batch => self.malformed(&frame.without_batch()),
             FrameKind::Malformed => self.malformed(&frame),
-            FrameKind::Noise => self.noise(&frame),
+            FrameKind::Noise => self.noise.add(frame.text().len()),
         }
     }
 
@@ -202,11 +210,9 @@ impl Incoming {
         let _ = self.shared.send_reply(null_answer(error));
     }
 
-    fn noise(&mut self, frame: &Frame) {
-        self.noise += 1;
-        // The first lines help to find a chatty shell profile; a flood does not.
-        if self.noise <= 10 || self.noise.is_power_of_two() {
-            tracing::warn!(bytes = frame.text().len(), lines = self.noise, "input that is not JSON was ignored");
+    fn report_noise(&self, report: Option<NoiseReport>) {
+        if let Some(NoiseReport { lines, bytes, total }) = report {
+            tracing::warn!(connection = %self.shared.name, lines, bytes, total, "input that is not JSON was ignored");
         }
     }
 
@@ -238,10 +244,14 @@ impl Stage for Incoming {
                         self.shared.input_ended(end.error);
                     }
                     inbox.commit();
+                    let noise = self.noise.last_report();
+                    self.report_noise(noise);
                     return Flow::Finished;
                 }
             }
         }
+        let noise = self.noise.report(|| self.started.elapsed());
+        self.report_noise(noise);
         Flow::Idle
     }
 

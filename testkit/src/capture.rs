@@ -1,34 +1,60 @@
-//! Keeps everything that anything of this process logs, at every level.
+//! Keeps everything that is logged, at every level.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// One event or span: its level, and all of its fields in words.
 #[derive(Clone, Debug)]
-pub(crate) struct Logged {
-    pub(crate) level: Level,
-    pub(crate) text: String,
+pub struct Logged {
+    /// Its level.
+    pub level: Level,
+    /// Where it comes from, its name and its fields.
+    pub text: String,
 }
 
-#[derive(Clone, Default)]
-pub(crate) struct Capture {
+/// Everything that was logged. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
     logged: Arc<Mutex<Vec<Logged>>>,
 }
 
 impl Capture {
-    /// Starts to keep everything.
-    pub(crate) fn install() -> Self {
+    /// Starts to keep everything of this process.
+    ///
+    /// # Panics
+    /// When somebody else listens to the log of the process already.
+    #[must_use]
+    pub fn install() -> Self {
         let capture = Self::default();
         tracing::subscriber::set_global_default(capture.clone()).expect("nobody else listens");
         capture
     }
 
-    pub(crate) fn all(&self) -> Vec<Logged> {
+    /// Starts to keep everything of this thread, until the guard is dropped.
+    #[must_use]
+    pub fn here() -> (Self, DefaultGuard) {
+        let capture = Self::default();
+        (capture.clone(), tracing::subscriber::set_default(capture))
+    }
+
+    /// What was logged so far.
+    ///
+    /// # Panics
+    /// When a panic interrupted another thread that was logging.
+    #[must_use]
+    pub fn all(&self) -> Vec<Logged> {
         self.logged.lock().expect("no panic inside").clone()
+    }
+
+    /// What was logged so far with this in its text.
+    #[must_use]
+    pub fn with(&self, text: &str) -> Vec<Logged> {
+        self.all().into_iter().filter(|line| line.text.contains(text)).collect()
     }
 
     fn keep(&self, metadata: &Metadata<'_>, fields: Fields) {
