@@ -133,7 +133,8 @@ pub struct ServerLimits {
     /// Silence on an SSE stream after which a comment is sent: 15 s.
     pub keep_alive: Duration,
     /// Bytes of sent events that each SSE stream keeps, so that a client that lost its stream can
-    /// go on by `Last-Event-ID`: 0, which is off, and then events have no ids.
+    /// go on by `Last-Event-ID`: 0, which is off, and then events have no ids. Otherwise a new
+    /// stream begins with an id of its own, so that it can go on before any message has come.
     pub replay: usize,
 }
 
