@@ -4,6 +4,7 @@ use std::fmt;
 
 use tokio::runtime::{Builder, Runtime};
 
+use super::http::HttpSoak;
 use super::report::Report;
 use super::soak::{Fault, Soak};
 
@@ -47,14 +48,34 @@ impl Campaign {
     ///
     /// # Panics
     /// When a runtime cannot be made.
-    pub fn run(&self, flavour: Flavour, mut before: impl FnMut(u64)) -> Result<Report, Fault> {
+    pub fn run(&self, flavour: Flavour, before: impl FnMut(u64)) -> Result<Report, Fault> {
+        let messages = self.messages;
+        self.each(flavour, before, |seed| async move { Soak::new(seed, messages).run().await })
+    }
+
+    /// Does the same number of runs over real sockets, with a quarter of the messages: each is a
+    /// request of its own over HTTP.
+    ///
+    /// # Errors
+    /// The first run that goes wrong.
+    ///
+    /// # Panics
+    /// When a runtime cannot be made.
+    pub fn run_http(&self, flavour: Flavour, before: impl FnMut(u64)) -> Result<Report, Fault> {
+        let messages = self.messages / 4;
+        self.each(flavour, before, |seed| async move { HttpSoak::new(seed, messages).run().await })
+    }
+
+    fn each<F>(&self, flavour: Flavour, mut before: impl FnMut(u64), run: impl Fn(u64) -> F) -> Result<Report, Fault>
+    where
+        F: Future<Output = Result<Report, Fault>> + Send + 'static,
+    {
         let mut report = Report::default();
         for seed in self.first_seed..self.first_seed + self.runs {
             before(seed);
-            let soak = Soak::new(seed, self.messages);
-            let runtime = flavour.runtime();
+            let (runtime, run) = (flavour.runtime(), run(seed));
             // On a worker, not beside them: that is where programs run.
-            let run = runtime.block_on(async { tokio::spawn(async move { soak.run().await }).await });
+            let run = runtime.block_on(async { tokio::spawn(run).await });
             report.add(&run.expect("a run reports what is wrong and does not panic")?);
         }
         Ok(report)

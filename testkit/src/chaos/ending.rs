@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use greenroom::{
-    ActiveSession, Agent, ConnectionTo, HasPeer, Result, Role, is_connection_terminated, is_incoming_transport_closed,
+    ActiveSession, Agent, ConnectionTo, Error, HasPeer, Result, Role, is_connection_terminated,
+    is_incoming_transport_closed,
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -118,9 +119,15 @@ pub(super) async fn late_request<C: Role + HasPeer<C>>(
     })
 }
 
-fn unexplained(side: &str, outcome: &Result<Value>) -> Option<String> {
+/// What is wrong with the outcome of a request that never got an answer.
+pub(super) fn unexplained(side: &str, outcome: &Result<Value>) -> Option<String> {
     match outcome {
-        Err(error) if is_connection_terminated(error) || is_incoming_transport_closed(error) => None,
+        Err(error) if is_over(error) => None,
         other => Some(format!("{side}: a stuck request ended with {other:?}")),
     }
+}
+
+/// Whether an error says that the connection is over.
+pub(super) fn is_over(error: &Error) -> bool {
+    is_connection_terminated(error) || is_incoming_transport_closed(error)
 }

@@ -8,12 +8,15 @@ use greenroom::{Error, Origin, Result};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::ending::is_over;
+
 /// Knows every numbered message from one side to the other. Shared by both sides.
 #[derive(Debug, Default)]
 pub struct Ledger {
     name: Cow<'static, str>,
     books: Mutex<Books>,
     interrupted: AtomicU64,
+    ended: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +66,18 @@ impl Ledger {
         }
     }
 
+    /// The same on a connection that may be ended meanwhile: then that is the outcome.
+    pub fn settled_or_ended(&self, number: u64, outcome: &Result<Value>) {
+        if !outcome.as_ref().is_err_and(is_over) {
+            return self.settled(number, outcome);
+        }
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        let mut books = self.books.lock();
+        if let Some(count) = usize::try_from(number).ok().and_then(|index| books.settled.get_mut(index)) {
+            *count += 1;
+        }
+    }
+
     /// Something else is not as it must be.
     pub fn wrong(&self, what: impl Into<String>) {
         self.books.lock().wrong.push(what.into());
@@ -91,6 +106,23 @@ impl Ledger {
     /// Everything that is wrong with the books, one line each; none when nothing is.
     #[must_use]
     pub fn check(&self) -> Vec<String> {
+        let ended = self.ended.load(Ordering::Relaxed);
+        let mut faults = self.faults(|books| books.sent.len());
+        if ended > 0 {
+            faults.push(format!("{}: {ended} requests ended with their connection", self.name));
+        }
+        faults
+    }
+
+    /// The same for a connection that was ended in the middle: what was under way may be missing, but
+    /// nothing before something that came.
+    #[must_use]
+    pub fn check_ended(&self) -> Vec<String> {
+        self.faults(|books| books.arrived.iter().max().map_or(0, |last| usize::try_from(*last).unwrap_or(0)))
+    }
+
+    /// What is wrong, when so many messages must have come.
+    fn faults(&self, must: impl Fn(&Books) -> usize) -> Vec<String> {
         let books = self.books.lock();
         let mut faults = books.wrong.clone();
         let mut times = vec![0_u32; books.sent.len()];
@@ -99,7 +131,7 @@ impl Ledger {
                 *count += 1;
             }
         }
-        faults.extend(numbers("lost", times.iter().map(|count| *count == 0)));
+        faults.extend(numbers("lost", times.iter().take(must(&books)).map(|count| *count == 0)));
         faults.extend(numbers("delivered more than once", times.iter().map(|count| *count > 1)));
         if let Some(pair) = books.arrived.windows(2).find(|pair| pair[0] > pair[1]) {
             faults.push(format!("{} came before {}", pair[0], pair[1]));
@@ -153,6 +185,24 @@ mod tests {
         assert!(ledger.is_complete());
         assert_eq!(ledger.check(), Vec::<String>::new());
         assert_eq!(ledger.interrupted(), 1);
+    }
+
+    #[test]
+    fn a_connection_that_ends_may_lose_the_last_messages_only() {
+        let ended = || Err(Error::internal_error().with_origin(Origin::Terminated));
+        let ledger = three();
+        (0..2).for_each(|number| ledger.arrived(number));
+        ledger.settled(0, &Ok(json!({ "n": 0 })));
+        ledger.settled_or_ended(2, &ended());
+        assert_eq!(ledger.check_ended(), Vec::<String>::new());
+        assert!(ledger.check().iter().any(|fault| fault.contains("1 requests ended")), "not where nothing ends");
+        let ledger = three();
+        ledger.arrived(2);
+        ledger.settled_or_ended(0, &ended());
+        let faults = ledger.check_ended();
+        for expected in ["2 lost: 0 1", "without an outcome: 2"] {
+            assert!(faults.iter().any(|fault| fault.contains(expected)), "{expected}: {faults:?}");
+        }
     }
 
     #[test]

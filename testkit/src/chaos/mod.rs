@@ -6,10 +6,12 @@
 //!   or settled twice.
 //! - [`Soak`] puts the three together: one run with two connected trees under attack, with plain
 //!   messages both ways, sessions, and handlers that come and go.
+//! - [`HttpSoak`] does the same over real sockets, and breaks those too.
 //! - [`Campaign`] does many runs, each in a runtime of its own.
 
 mod campaign;
 mod ending;
+mod http;
 mod lanes;
 mod ledger;
 mod monkey;
@@ -23,6 +25,7 @@ mod workload;
 
 pub use campaign::{Campaign, Flavour};
 pub use ending::Ending;
+pub use http::HttpSoak;
 pub use ledger::Ledger;
 pub use monkey::{Attack, FaultKind, Monkey};
 pub use parent::Parent;

@@ -1,5 +1,6 @@
 //! The monkey: picks an actor and a fault, again and again.
 
+use std::collections::BTreeSet;
 use std::panic;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -11,8 +12,8 @@ use tokio::task::JoinHandle;
 use super::random::Random;
 use super::report::Report;
 
-/// The kind of an actor that other actors are restarted by. Only an ending kills one on purpose.
-const SUPERVISOR: &str = "connection";
+/// The kinds of actors that others are restarted by. Only an ending kills one on purpose.
+const SUPERVISORS: [&str; 3] = ["connection", "http-server", "http-connection"];
 
 /// How an actor is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +66,8 @@ pub struct Monkey {
     pace: u64,
     kinds: Vec<FaultKind>,
     targets: Option<Vec<&'static str>>,
+    /// Whether a kind of which there are few is struck as often as one of which there are many.
+    evenly: bool,
     durable: bool,
 }
 
@@ -79,7 +82,7 @@ impl Monkey {
     /// A monkey that strikes every actor but the supervisors, in every way.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, pace: 40, kinds: FaultKind::ALL.to_vec(), targets: None, durable: true }
+        Self { seed, pace: 40, kinds: FaultKind::ALL.to_vec(), targets: None, evenly: false, durable: true }
     }
 
     /// How many turns the rest of the program gets between two attacks, on average.
@@ -100,6 +103,13 @@ impl Monkey {
     #[must_use]
     pub fn targets(mut self, targets: impl Into<Vec<&'static str>>) -> Self {
         self.targets = Some(targets.into());
+        self
+    }
+
+    /// Strikes each kind of actor as often as the others, however many there are of it.
+    #[must_use]
+    pub fn evenly(mut self) -> Self {
+        self.evenly = true;
         self
     }
 
@@ -141,7 +151,15 @@ impl Monkey {
 
     fn strike(&self, roots: &[Arc<Node>], random: &mut Random, report: &mut Report) {
         // Looked up each time: trees grow and shrink.
-        let targets: Vec<_> = roots.iter().flat_map(Node::flatten).filter(|node| self.wants(node)).collect();
+        let mut targets: Vec<_> = roots.iter().flat_map(Node::flatten).filter(|node| self.wants(node)).collect();
+        if self.evenly {
+            let kinds: BTreeSet<_> = targets.iter().map(|node| node.kind()).collect();
+            let kinds = Vec::from_iter(kinds);
+            if !kinds.is_empty() {
+                let kind = *random.pick(&kinds);
+                targets.retain(|node| node.kind() == kind);
+            }
+        }
         if targets.is_empty() || self.kinds.is_empty() {
             return;
         }
@@ -157,7 +175,7 @@ impl Monkey {
     fn wants(&self, node: &Node) -> bool {
         match &self.targets {
             Some(targets) => targets.contains(&node.kind()),
-            None => node.kind() != SUPERVISOR,
+            None => !SUPERVISORS.contains(&node.kind()),
         }
     }
 }

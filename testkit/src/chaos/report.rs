@@ -16,6 +16,8 @@ pub struct Report {
     pub interrupted: u64,
     /// Sessions whose coordinators were broken until they failed, and nothing else with them.
     pub failed_sessions: u64,
+    /// Sockets that were cut while their connection went on.
+    pub cuts: u64,
     attacks: BTreeMap<&'static str, BTreeMap<FaultKind, u64>>,
     restarts: BTreeMap<&'static str, u64>,
     endings: BTreeMap<String, u64>,
@@ -61,6 +63,7 @@ impl Report {
         self.messages += other.messages;
         self.interrupted += other.interrupted;
         self.failed_sessions += other.failed_sessions;
+        self.cuts += other.cuts;
         for (actor, faults) in &other.attacks {
             for (fault, count) in faults {
                 *self.attacks.entry(actor).or_default().entry(*fault).or_default() += count;
@@ -79,20 +82,21 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} runs, {} messages, {} attacks, {} handlers interrupted, {} sessions failed on purpose",
+            "{} runs, {} messages, {} attacks, {} handlers interrupted, {} sessions failed on purpose, {} streams cut",
             self.runs,
             self.messages,
             self.total_attacks(),
             self.interrupted,
-            self.failed_sessions
+            self.failed_sessions,
+            self.cuts
         )?;
-        write!(f, "{:<13}", "actor")?;
+        write!(f, "{:<15}", "actor")?;
         for fault in FaultKind::ALL {
             write!(f, "{:>13}", fault.name())?;
         }
         writeln!(f, "{:>10}", "restarts")?;
         for actor in self.attacks.keys() {
-            write!(f, "{actor:<13}")?;
+            write!(f, "{actor:<15}")?;
             for fault in FaultKind::ALL {
                 write!(f, "{:>13}", self.attacks(actor, fault))?;
             }

@@ -46,6 +46,12 @@ pub struct Fault {
     faults: Vec<String>,
 }
 
+impl Fault {
+    pub(super) fn new(seed: u64, faults: Vec<String>) -> Self {
+        Self { seed, faults }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the run with seed {} went wrong:", self.seed)?;
@@ -87,7 +93,7 @@ impl Soak {
     /// # Errors
     /// Everything that was lost, repeated, out of order, late, unanswered or left over.
     pub async fn run(&self) -> Result<Report, Fault> {
-        let fail = |faults: Vec<String>| Err(Fault { seed: self.seed, faults });
+        let fail = |faults: Vec<String>| Err(Fault::new(self.seed, faults));
         let before = Handle::current().metrics().num_alive_tasks();
         let mut random = Random::new(self.seed);
         let stage = match Stage::set(&mut random, self.seed % 5 == 2).await {
@@ -258,7 +264,7 @@ async fn drive(
 }
 
 /// Waits for the last actors and tasks to be gone; says which are not.
-async fn nothing_left(trees: &[Arc<Node>], before: usize) -> Vec<String> {
+pub(super) async fn nothing_left(trees: &[Arc<Node>], before: usize) -> Vec<String> {
     let metrics = Handle::current().metrics();
     for _ in 0..500 {
         if metrics.num_alive_tasks() <= before {

@@ -4,6 +4,7 @@ mod cancellation;
 mod configuration;
 mod credentials;
 mod endings;
+mod forgotten;
 mod initialize;
 mod lanes;
 mod limits;

@@ -36,6 +36,19 @@ async fn a_connections_stream_goes_on_behind_its_last_event() {
 }
 
 #[tokio::test]
+async fn a_stream_goes_on_behind_an_id_that_came_without_a_message() {
+    let mut server = Server::start().await;
+    let client = resuming(&server, 1);
+    let (mut local, mut events) = Local::connect(client, &mut server).await;
+    events.write("id: a-0\n\n").await;
+    events.end().await;
+    let again = server.expect("GET").await;
+    assert_eq!(again.header("last-event-id"), Some("a-0"));
+    again.events().await.send(note("_one", json!({}))).await;
+    assert_eq!(local.recv().await["method"], "_one");
+}
+
+#[tokio::test]
 async fn a_sessions_stream_goes_on_and_its_turn_ends() {
     let mut server = Server::start().await;
     let client = resuming(&server, 1);

@@ -21,6 +21,9 @@ use super::stream::{Deaf, Stream};
 use super::supervisor::ConnectionMessage;
 use super::table::{Changes, Limits, Table, Unknown};
 
+/// Why a connection ends whose client does not read.
+pub(super) const OVERFLOW: &str = "outbound stream overflow: the client does not read";
+
 /// What a frame costs beside its text, in bytes.
 const FRAME_COST: usize = 256;
 
@@ -229,7 +232,7 @@ impl Connection {
     fn queue(&self, stream: &Stream, text: Bytes, permit: Option<Permit>) {
         if stream.queue(text, permit).is_err() {
             tracing::warn!("an SSE stream is not read: its connection ends");
-            self.fail("outbound stream overflow: the client does not read");
+            self.fail(OVERFLOW);
         }
     }
 

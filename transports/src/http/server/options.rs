@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use greenroom_actors::runtime::RestartPolicy;
 use greenroom_protocol::Batches;
 use http::header::{HeaderValue, InvalidHeaderValue};
 
@@ -132,7 +133,8 @@ pub struct ServerLimits {
     /// Silence on an SSE stream after which a comment is sent: 15 s.
     pub keep_alive: Duration,
     /// Bytes of sent events that each SSE stream keeps, so that a client that lost its stream can
-    /// go on by `Last-Event-ID`: 0, which is off, and then events have no ids.
+    /// go on by `Last-Event-ID`: 0, which is off, and then events have no ids. Otherwise a new
+    /// stream begins with an id of its own, so that it can go on before any message has come.
     pub replay: usize,
 }
 
@@ -187,6 +189,9 @@ pub struct ServerOptions {
     pub allow_remote_without_token: bool,
     /// Whether JSON arrays are accepted: yes. Refused ones get one `-32600`.
     pub batches: Batches,
+    /// How often each actor of the server and of its connections may die: 5 times in 1 s. One more
+    /// death ends its connection; that of the listener ends the server.
+    pub restart: RestartPolicy,
     /// Sizes and times.
     pub limits: ServerLimits,
 }
@@ -202,6 +207,7 @@ impl Default for ServerOptions {
             bearer_token: None,
             allow_remote_without_token: false,
             batches: Batches::Accept,
+            restart: RestartPolicy::default(),
             limits: ServerLimits::default(),
         }
     }
@@ -261,6 +267,13 @@ impl ServerOptions {
     #[must_use]
     pub fn with_batches(mut self, batches: Batches) -> Self {
         self.batches = batches;
+        self
+    }
+
+    /// How often each actor may die.
+    #[must_use]
+    pub fn with_restart(mut self, restart: RestartPolicy) -> Self {
+        self.restart = restart;
         self
     }
 

@@ -41,6 +41,11 @@ impl Replay {
         }
     }
 
+    /// An event without a message: its id is that of the last event that was written.
+    pub(super) fn beginning(&self) -> Bytes {
+        format!("id: {}-{}\n\n", self.tag, self.next - 1).into()
+    }
+
     /// The events after the one with this id. `None` when the id is not of this stream, or when
     /// some of those events are not kept any more.
     pub(super) fn after(&self, id: &str) -> Option<Bytes> {

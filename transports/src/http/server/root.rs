@@ -55,7 +55,7 @@ impl Root {
     /// The supervisor, started if it does not run yet.
     pub(super) async fn actor(&self, parent: Option<ActorCell>) -> Result<&ActorRef<RootMessage>, Refusal> {
         let start = async {
-            let kit = RootKit { node: self.node.clone(), live: self.live.clone() };
+            let kit = RootKit { node: self.node.clone(), live: self.live.clone(), restart: self.options.restart };
             match parent {
                 Some(parent) => Actor::spawn_linked(None, RootSupervisor::default(), kit, parent).await,
                 None => Actor::spawn(None, RootSupervisor::default(), kit).await,
@@ -115,6 +115,7 @@ impl Drop for Root {
 struct RootKit {
     node: Arc<Node>,
     live: LiveCount,
+    restart: RestartPolicy,
 }
 
 /// What the supervisor is told.
@@ -197,7 +198,7 @@ impl RootGuard {
         let node = self.kit.node.child("listener", "listener");
         let seat = Seat::new(stage, greenroom_actors::runtime::Mailbox::new(), node, self.kit.live.clone());
         self.stopped = Some(stopped);
-        if self.children.start(Child::stage(seat, RestartPolicy::default()), &me.get_cell()).await.is_err() {
+        if self.children.start(Child::stage(seat, self.kit.restart), &me.get_cell()).await.is_err() {
             self.over();
         }
     }

@@ -56,6 +56,8 @@ struct Listener {
     socket: Option<mpsc::Sender<Chunk>>,
     /// The last event that the new client has; what follows is sent again.
     resume: Option<Box<str>>,
+    /// The new client has to be told where it begins.
+    fresh: bool,
     replay: Option<Replay>,
 }
 
@@ -123,6 +125,7 @@ impl Stream {
         let (socket, chunks) = mpsc::channel(AHEAD);
         listener.socket = Some(socket);
         listener.resume = resume.map(Box::from);
+        listener.fresh = resume.is_none();
         drop(listener);
         self.changed.notify_one();
         Ok(chunks)
@@ -154,6 +157,14 @@ impl Stream {
         let mut listener = self.listener.lock();
         let last = listener.resume.take()?;
         Some(listener.replay.as_ref().and_then(|replay| replay.after(&last)))
+    }
+
+    /// What tells a new client where it begins, so that it can go on although no event has come. Only
+    /// where events are kept.
+    fn take_beginning(&self) -> Option<Bytes> {
+        let mut listener = self.listener.lock();
+        let is_fresh = std::mem::take(&mut listener.fresh);
+        listener.replay.as_ref().filter(|_| is_fresh).map(Replay::beginning)
     }
 
     /// Lets go of the socket, so that its client sees the end.
@@ -224,7 +235,12 @@ impl StreamStage {
     /// Serves one socket until it is gone or there is nothing to do.
     async fn serve(&mut self, socket: &mpsc::Sender<Chunk>, inbox: &mut Inbox<Event>) -> Served {
         match self.stream.take_resumed() {
-            None => {}
+            // What was filled for a socket that left says by its ids where it begins.
+            None => {
+                if let Some(beginning) = self.stream.take_beginning().filter(|_| self.chunk.is_empty()) {
+                    self.chunk.extend_from_slice(&beginning);
+                }
+            }
             Some(Some(again)) => self.chunk = BytesMut::from(&again[..]),
             // It could resume when it asked and cannot any more: it must not miss events silently.
             Some(None) => return Served::Gone,

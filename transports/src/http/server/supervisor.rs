@@ -10,9 +10,7 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::runtime::{
-    Child, Children, Death, Live, LiveCount, Mailbox, Node, Outcome, RestartPolicy, Seat, death_of,
-};
+use greenroom_actors::runtime::{Child, Children, Death, Live, LiveCount, Mailbox, Node, Outcome, Seat, death_of};
 use greenroom_actors::{BoxFuture, EndOfInput, Inbound};
 use greenroom_protocol::{Error, Result};
 use hyper::upgrade::OnUpgrade;
@@ -113,11 +111,12 @@ impl Actor for ConnectionSupervisor {
         };
         let mut first = Vec::new();
         let seat = Seat::new(AgentStage::new(agent), Mailbox::new(), node.child("agent", "agent"), live.clone());
-        first.push(Child::stage(seat, RestartPolicy::default()));
+        let restart = connection.options.restart;
+        first.push(Child::stage(seat, restart));
         if connection.shape == Shape::Http {
             let router = RouterStage::new(connection.clone());
             let seat = Seat::new(router, from_agent, node.child("router", "router"), live);
-            first.push(Child::stage(seat, RestartPolicy::default()));
+            first.push(Child::stage(seat, restart));
             first.push(guard.stream_child(&connection.connection_stream()));
         }
         guard.children = Children::new(first);
@@ -183,7 +182,7 @@ impl Guard {
         let stage = StreamStage::new(stream.clone(), self.connection.clone(), limits.keep_alive);
         let node = self.node.child(name, "sse-stream");
         let seat = Seat::new(stage, stream.mailbox.clone(), node, self.live.clone());
-        Child::stage(seat, RestartPolicy::default())
+        Child::stage(seat, self.connection.options.restart)
     }
 
     async fn add_stream(&mut self, stream: &Arc<Stream>, me: &ActorRef<ConnectionMessage>) {
@@ -208,7 +207,8 @@ impl Guard {
         let stage = WebSocketStage::new(socket, self.connection.clone());
         let node = self.node.child("websocket", "websocket");
         let seat = Seat::new(stage, self.from_agent.clone(), node, self.live.clone());
-        match self.children.start(Child::stage(seat, RestartPolicy::default()), &me.get_cell()).await {
+        let child = Child::stage(seat, self.connection.options.restart);
+        match self.children.start(child, &me.get_cell()).await {
             Ok(child) => {
                 self.socket = Some(child);
                 // The upgrade is done; its task would keep its memory as long as its handle.
@@ -223,7 +223,7 @@ impl Guard {
             Death::Restart(child, Duration::ZERO) => self.restart(child, me).await,
             Death::Restart(child, after) => self.later(after, me, ConnectionMessage::Restart(child)),
             Death::Ended(child, outcome) => self.ended(child, outcome, me),
-            Death::GaveUp(_) => self.fail("an actor of the connection died too often", me),
+            Death::GaveUp(child) => self.gave_up(child, "an actor of the connection died too often", me),
         }
     }
 
@@ -234,7 +234,7 @@ impl Guard {
             Some(Death::Restart(child, after)) => {
                 self.later(after.max(Duration::from_millis(1)), me, ConnectionMessage::Restart(child));
             }
-            Some(Death::GaveUp(_)) => self.fail("an actor of the connection could not be restarted", me),
+            Some(Death::GaveUp(child)) => self.gave_up(child, "an actor of the connection could not be restarted", me),
         }
     }
 
@@ -265,6 +265,10 @@ impl Guard {
         let deadline = Instant::now() + connection.options.limits.linger;
         self.task(async move {
             let drained = async {
+                // A WebSocket ends its connection itself, behind its close.
+                if connection.shape == Shape::WebSocket {
+                    std::future::pending::<()>().await;
+                }
                 while !connection.is_drained() {
                     connection.drained.notified().await;
                 }
@@ -274,9 +278,21 @@ impl Guard {
         });
     }
 
+    fn gave_up(&mut self, child: usize, reason: &'static str, me: &ActorRef<ConnectionMessage>) {
+        if self.socket == Some(child) {
+            // Nobody is left who could say so.
+            return me.stop(None);
+        }
+        self.fail(reason, me);
+    }
+
     fn fail(&mut self, reason: &'static str, me: &ActorRef<ConnectionMessage>) {
         self.connection.end_input(Some(Error::internal_error().data(reason)));
         self.connection.end_streams(reason);
+        if self.connection.shape == Shape::WebSocket {
+            // As a stream, it ends behind everything that was said.
+            let _ = self.from_agent.send(Inbound::Eof(EndOfInput { error: None, exit: None }));
+        }
         self.registry.remove(&self.connection.id);
         self.linger(me);
     }

@@ -24,7 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
-use super::connection::Connection;
+use super::connection::{Connection, OVERFLOW};
 use super::options::ServerLimits;
 
 /// A WebSocket that is up.
@@ -145,7 +145,7 @@ impl WebSocketStage {
         if self.bytes > self.connection.options.limits.stream_cap {
             tracing::warn!("a WebSocket is not read: its connection ends");
             self.code = CloseCode::Again;
-            self.connection.fail("outbound stream overflow: the client does not read");
+            self.connection.fail(OVERFLOW);
             self.end();
         }
     }
@@ -173,7 +173,8 @@ impl WebSocketStage {
                     self.socket_mut().start_send(Message::Text(text))?;
                 }
                 None => {
-                    let close = CloseFrame { code: self.code, reason: Utf8Bytes::default() };
+                    let reason = if self.code == CloseCode::Again { OVERFLOW } else { "" };
+                    let close = CloseFrame { code: self.code, reason: Utf8Bytes::from_static(reason) };
                     self.state = State::Closing(Instant::now() + CLOSE);
                     self.ahead += 1;
                     self.socket_mut().start_send(Message::Close(Some(close)))?;
