@@ -5,7 +5,7 @@ use std::fmt;
 use tokio::runtime::{Builder, Runtime};
 
 use super::report::Report;
-use super::soak::{Fault, Soak};
+use super::soak::{Fault, Protocol, Soak};
 
 /// The kind of runtime that the runs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Campaign {
     pub runs: u64,
     /// Messages of each run.
     pub messages: usize,
+    /// The version of the protocol that the runs speak.
+    pub protocol: Protocol,
 }
 
 impl Campaign {
@@ -36,7 +38,15 @@ impl Campaign {
             first_seed: variable("GREENROOM_CHAOS_SEED").unwrap_or(1),
             runs: variable("GREENROOM_CHAOS_RUNS").unwrap_or(runs),
             messages: variable("GREENROOM_CHAOS_MESSAGES").unwrap_or(messages),
+            protocol: Protocol::One,
         }
+    }
+
+    /// The same campaign with sessions of this version of the protocol.
+    #[must_use]
+    pub fn speaking(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
     }
 
     /// Does the runs. Each has a runtime of its own, so that whatever a run leaves behind is its
@@ -51,7 +61,7 @@ impl Campaign {
         let mut report = Report::default();
         for seed in self.first_seed..self.first_seed + self.runs {
             before(seed);
-            let soak = Soak::new(seed, self.messages);
+            let soak = Soak { protocol: self.protocol, ..Soak::new(seed, self.messages) };
             let runtime = flavour.runtime();
             // On a worker, not beside them: that is where programs run.
             let run = runtime.block_on(async { tokio::spawn(async move { soak.run().await }).await });
