@@ -1,7 +1,10 @@
 //! Agents that are newer than we are, or do odd things, and applications that leave at odd moments.
 
+use std::time::Duration;
+
 use greenroom::{ActiveSession, Agent, ConnectionTo, Error};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::support::*;
 
@@ -68,7 +71,7 @@ async fn a_session_that_is_dropped_in_a_turn_leaves_the_others_alone() {
     side.agent.send(&update("s", "late")).await;
     side.agent.send(&permission("p", "s")).await;
     stop(&mut side.agent, &id, "end_turn").await;
-    let answer = side.agent.receive().await;
+    let answer = timeout(Duration::from_secs(10), side.agent.receive()).await.expect("nobody is left to answer it");
     assert_eq!((&answer["id"], answer["error"].is_object()), (&json!("p"), true), "{answer}");
     stays.send_prompt("go").expect("sent");
     let id = asked(&mut side.agent, "session/prompt").await;
