@@ -375,6 +375,9 @@ impl Handshake {
         self.asking = None;
         let (mut ready, ours) = (false, self.version());
         let checked = outcome.and_then(|result| match Version::find(&result) {
+            Some(selected) if selected.number == ours && !self.is_answer(&result) => {
+                Err(misplaced(&format!("the agent's initialize result does not fit protocol version {ours}")))
+            }
             Some(selected) if selected.number == ours => {
                 ready = true;
                 Ok(result)
@@ -392,6 +395,17 @@ impl Handshake {
             self.finished(ready);
         }
         checked
+    }
+
+    /// Whether a result that selects the version of a strict client is one: what the caller could not
+    /// read must not open the connection. A proxy passes it on and leaves that to its client.
+    fn is_answer(&self, result: &Bytes) -> bool {
+        #[cfg(feature = "unstable_protocol_v2")]
+        if self.is_strict() && self.proxy().is_none() {
+            return serde_json::from_slice::<crate::schema::v2::InitializeResponse>(result).is_ok();
+        }
+        let _ = result;
+        true
     }
 
     /// Our request with this id was not sent after all, or will never be answered.

@@ -22,7 +22,7 @@ pub fn testy() -> AcpAgent {
 /// As [`testy`].
 #[must_use]
 pub fn arrow_proxy() -> AcpAgent {
-    program("arrow-proxy")
+    program("arrow_proxy")
 }
 
 /// The proxy [`pass_through`](crate::pass_through()).

@@ -11,26 +11,31 @@ use greenroom::{
     Agent, Client, ConnectionOptions, ConnectionTo, Responder, UntypedMessage, on_receive_notification,
     on_receive_request,
 };
-use greenroom_testkit::chaos::{Campaign, FaultKind, Flavour, Ledger, Monkey, Report, Soak};
+use greenroom_testkit::chaos::{Campaign, FaultKind, Flavour, Ledger, Monkey, Protocol, Report, Soak};
 use serde_json::{Value, json};
 
 /// What a connection over a byte stream consists of, below its supervisor.
 const ACTORS: [&str; 9] =
     ["reader", "writer", "incoming", "dispatch", "outgoing", "pending", "tasks", "sessions", "session"];
 
-fn soak(flavour: Flavour) {
-    let campaign = Campaign::from_environment(6, 2_000);
+/// The same with sessions of version 2: those that are shared have an actor.
+#[cfg(feature = "unstable_protocol_v2")]
+const ACTORS_OF_TWO: [&str; 9] =
+    ["reader", "writer", "incoming", "dispatch", "outgoing", "pending", "tasks", "sessions", "coordination"];
+
+fn soak(flavour: Flavour, protocol: Protocol, actors: &[&str]) {
+    let campaign = Campaign::from_environment(6, 2_000).speaking(protocol);
     let report = match campaign.run(flavour, |seed| eprintln!("seed {seed}")) {
         Ok(report) => report,
         Err(fault) => panic!("{fault}"),
     };
     eprintln!("{report}");
-    for actor in ACTORS {
+    for actor in actors {
         assert!(FaultKind::ALL.iter().any(|fault| report.attacks(actor, *fault) > 0), "{actor} was spared");
         assert!(report.restarts(actor) > 0, "{actor} was never started again");
     }
     for fault in FaultKind::ALL {
-        let fault_happened = ACTORS.iter().any(|actor| report.attacks(actor, fault) > 0);
+        let fault_happened = actors.iter().any(|actor| report.attacks(actor, fault) > 0);
         assert!(fault_happened, "nobody suffered a {}", fault.name());
     }
     assert!(report.failed_sessions > 0, "no session failed while the others went on");
@@ -38,20 +43,29 @@ fn soak(flavour: Flavour) {
 
 #[test]
 fn nothing_is_lost_on_one_thread() {
-    soak(Flavour::CurrentThread);
+    soak(Flavour::CurrentThread, Protocol::One, &ACTORS);
 }
 
 #[test]
 fn nothing_is_lost_on_two_threads() {
-    soak(Flavour::TwoThreads);
+    soak(Flavour::TwoThreads, Protocol::One, &ACTORS);
+}
+
+#[cfg(feature = "unstable_protocol_v2")]
+#[test]
+fn nothing_is_lost_in_sessions_of_version_2() {
+    for flavour in [Flavour::CurrentThread, Flavour::TwoThreads] {
+        soak(flavour, Protocol::Two, &ACTORS_OF_TWO);
+    }
 }
 
 /// What a run says that loses the mailboxes of these actors. A mailbox that was empty whenever its
 /// actor was attacked loses nothing: then another run shows it.
-fn lossy(targets: Option<Vec<&'static str>>) -> String {
+fn lossy(protocol: Protocol, targets: Option<Vec<&'static str>>) -> String {
     let faults = (1..=10).find_map(|seed| {
         let mut soak = Soak::new(seed, 3_000);
         soak.durable = false;
+        soak.protocol = protocol;
         soak.targets = targets.clone();
         soak.patience = Duration::from_secs(2);
         Flavour::CurrentThread.runtime().block_on(soak.run()).err()
@@ -61,17 +75,36 @@ fn lossy(targets: Option<Vec<&'static str>>) -> String {
 
 #[test]
 fn a_lost_message_is_noticed() {
-    let text = lossy(None);
+    let text = lossy(Protocol::One, None);
     assert!(text.contains("lost:") || text.contains("without an outcome:"), "{text}");
 }
 
 #[test]
 fn what_a_coordinator_loses_is_noticed() {
-    let text = lossy(Some(vec!["session"]));
+    let text = lossy(Protocol::One, Some(vec!["session"]));
     // A message, or the end of a turn: what passes while the coordinator has nothing to do does not wait
     // in its mailbox.
     let missing = |line: &str| line.contains("lost:") || line.contains("without an outcome:");
     let in_a_session = |line: &str| line.trim_start().starts_with("session s") && missing(line);
+    assert!(text.lines().any(in_a_session), "{text}");
+}
+
+#[cfg(feature = "unstable_protocol_v2")]
+#[test]
+fn what_a_coordination_loses_is_noticed() {
+    let text = lossy(Protocol::Two, Some(vec!["coordination"]));
+    assert!(text.contains("shared sessions: ") || text.contains("hung"), "{text}");
+}
+
+#[cfg(feature = "unstable_protocol_v2")]
+#[test]
+fn what_sessions_of_version_2_lose_is_noticed() {
+    let text = lossy(Protocol::Two, Some(vec!["dispatch"]));
+    let in_a_session = |line: &str| {
+        let line = line.trim_start();
+        (line.starts_with("session s") && line.contains("of version 2") && line.contains("lost:"))
+            || (line.starts_with("requests of session") && line.contains("without an outcome:"))
+    };
     assert!(text.lines().any(in_a_session), "{text}");
 }
 

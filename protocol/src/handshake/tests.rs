@@ -273,7 +273,14 @@ mod v2 {
     #[test]
     fn a_client_of_version_two_takes_version_two() {
         for (answer, lower, code) in [
-            (json!({ "protocolVersion": 2 }), false, None),
+            (result(), false, None),
+            (result(), true, None),
+            // It selects version 2 and does not fit it: no handshake.
+            (json!({ "protocolVersion": 2 }), false, Some(-32600)),
+            (json!({ "protocolVersion": 2, "info": "a" }), true, Some(-32600)),
+            (json!({ "protocolVersion": "2" }), false, Some(-32600)),
+            (json!({ "protocolVersion": 0 }), true, None),
+            (json!({}), false, Some(-32600)),
             (json!({ "protocolVersion": 1 }), false, Some(-32600)),
             (json!({ "protocolVersion": 1 }), true, None),
             (json!({ "protocolVersion": 0 }), false, Some(-32600)),
@@ -283,7 +290,7 @@ mod v2 {
         ] {
             let (mut client, outcome) = answered(Handshake::new(Endpoint::V2Client), &answer, lower);
             assert_eq!(outcome.err().map(|error| i32::from(error.code)), code, "{answer}");
-            let ready = answer["protocolVersion"] == 2;
+            let ready = answer == result();
             let next = client.send_request("x", RemoteStyle::Counterpart, 2, &Bytes::new());
             assert_eq!(next.is_ok(), ready, "{answer}: only version 2 opens the connection");
             let retry = client.send_request("initialize", RemoteStyle::Counterpart, 3, &bytes(&asks(json!(2))));

@@ -6,7 +6,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::http::HttpSoak;
 use super::report::Report;
-use super::soak::{Fault, Soak};
+use super::soak::{Fault, Protocol, Soak};
 
 /// The kind of runtime that the runs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Campaign {
     pub runs: u64,
     /// Messages of each run.
     pub messages: usize,
+    /// The version of the protocol that the runs speak.
+    pub protocol: Protocol,
 }
 
 impl Campaign {
@@ -37,7 +39,15 @@ impl Campaign {
             first_seed: variable("GREENROOM_CHAOS_SEED").unwrap_or(1),
             runs: variable("GREENROOM_CHAOS_RUNS").unwrap_or(runs),
             messages: variable("GREENROOM_CHAOS_MESSAGES").unwrap_or(messages),
+            protocol: Protocol::One,
         }
+    }
+
+    /// The same campaign with sessions of this version of the protocol.
+    #[must_use]
+    pub fn speaking(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
     }
 
     /// Does the runs. Each has a runtime of its own, so that whatever a run leaves behind is its
@@ -49,8 +59,11 @@ impl Campaign {
     /// # Panics
     /// When a runtime cannot be made.
     pub fn run(&self, flavour: Flavour, before: impl FnMut(u64)) -> Result<Report, Fault> {
-        let messages = self.messages;
-        self.each(flavour, before, |seed| async move { Soak::new(seed, messages).run().await })
+        let (messages, protocol) = (self.messages, self.protocol);
+        self.each(flavour, before, |seed| {
+            let soak = Soak { protocol, ..Soak::new(seed, messages) };
+            async move { soak.run().await }
+        })
     }
 
     /// Does the same number of runs over real sockets, with a quarter of the messages: each is a

@@ -1,12 +1,10 @@
 //! The last act of a run: what waits when a connection is ended must fail, soon and with a reason.
 
 use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
-use greenroom::{
-    ActiveSession, Agent, ConnectionTo, Error, HasPeer, Result, Role, is_connection_terminated,
-    is_incoming_transport_closed,
-};
+use greenroom::{ConnectionTo, Error, HasPeer, Result, Role, is_connection_terminated, is_incoming_transport_closed};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -66,6 +64,9 @@ impl fmt::Display for Ending {
     }
 }
 
+/// Reads what a session says next. In the end that is nothing.
+pub(super) type Reader = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
+
 /// Requests that wait for answers that never come.
 pub(super) struct Waiting {
     side: &'static str,
@@ -83,8 +84,8 @@ impl Waiting {
     }
 
     /// Waits for the next message of a session as well.
-    pub(super) fn read(&mut self, mut session: ActiveSession<'static, Agent>) {
-        self.requests.spawn(async move { session.read_update().await.map(|message| format!("{message:?}").into()) });
+    pub(super) fn read(&mut self, session: Reader) {
+        self.requests.spawn(session);
     }
 
     /// Expects that each fails soon, with an error that says that the connection is over. Returns

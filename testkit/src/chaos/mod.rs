@@ -5,7 +5,7 @@
 //! - [`Ledger`] knows every message that was sent and finds what is lost, repeated, out of order
 //!   or settled twice.
 //! - [`Soak`] puts the three together: one run with two connected trees under attack, with plain
-//!   messages both ways, sessions, and handlers that come and go.
+//!   messages both ways, sessions of either version of the protocol, and handlers that come and go.
 //! - [`HttpSoak`] does the same over real sockets, and breaks those too.
 //! - [`Campaign`] does many runs, each in a runtime of its own.
 
@@ -18,6 +18,8 @@ mod monkey;
 mod parent;
 mod random;
 mod report;
+#[cfg(feature = "unstable_protocol_v2")]
+mod second;
 mod sessions;
 mod soak;
 mod traffic;
@@ -31,4 +33,4 @@ pub use monkey::{Attack, FaultKind, Monkey};
 pub use parent::Parent;
 pub use random::Random;
 pub use report::Report;
-pub use soak::{Fault, Soak};
+pub use soak::{Fault, Protocol, Soak};

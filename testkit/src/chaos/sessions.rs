@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use super::ending::Reader;
 use super::ledger::{Ledger, is_interrupted};
 use super::monkey::{FaultKind, Monkey};
 use super::random::Random;
@@ -165,13 +166,13 @@ fn decided(answer: &Value, number: u64) -> Value {
 }
 
 /// The client's half: opens a session and has turns in it until the agent has said `messages` things.
-/// Gives the session back, with nothing left to read.
+/// Gives the reader of the session, with nothing left to read.
 pub(super) async fn converse(
     connection: ConnectionTo<Agent>,
     sessions: Sessions,
     messages: u64,
     seed: u64,
-) -> Result<ActiveSession<'static, Agent>> {
+) -> Result<Option<Reader>> {
     let mut random = Random::new(seed);
     let mut session = open(&connection, &mut random).await?;
     let known = sessions.get(&session.session_id().0)?;
@@ -184,7 +185,7 @@ pub(super) async fn converse(
             known.ledger.wrong("a turn ended before everything that belongs to it was read");
         }
     }
-    Ok(session)
+    Ok(Some(Box::pin(async move { session.read_update().await.map(|message| format!("{message:?}").into()) })))
 }
 
 /// A session that has to fail, and nothing else with it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use greenroom::link::Link;
 use greenroom::runtime::{Node, RestartPolicy};
 use greenroom::{
-    ActiveSession, Agent, Channel, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage,
+    Agent, Channel, Client, Connection, ConnectionOptions, ConnectionTo, Error, Result, UntypedMessage,
     on_receive_notification, on_receive_request,
 };
 use ractor::{Actor, ActorCell};
@@ -17,11 +17,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::ending::{Ending, STUCK, Waiting, late_request};
+use super::ending::{Ending, Reader, STUCK, Waiting, late_request};
 use super::ledger::Ledger;
 use super::parent::Parent;
 use super::random::Random;
 use super::report::Report;
+#[cfg(feature = "unstable_protocol_v2")]
+use super::second::Second;
 use super::workload::Worker;
 
 /// One run.
@@ -37,6 +39,27 @@ pub struct Soak {
     pub durable: bool,
     /// The only kinds of actors to attack; `None` for all.
     pub targets: Option<Vec<&'static str>>,
+    /// The version of the protocol whose sessions are used.
+    pub protocol: Protocol,
+}
+
+/// The version of the protocol whose sessions a run uses. The plain traffic is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Version 1, without a handshake.
+    One,
+    /// Version 2, with the handshake that it requires.
+    #[cfg(feature = "unstable_protocol_v2")]
+    Two,
+}
+
+impl Protocol {
+    /// Every version that is compiled in.
+    pub const ALL: &'static [Self] = &[
+        Self::One,
+        #[cfg(feature = "unstable_protocol_v2")]
+        Self::Two,
+    ];
 }
 
 /// A run that went wrong, with what is needed to do it again.
@@ -61,9 +84,6 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A session of the driven side.
-pub(super) type Session = ActiveSession<'static, Agent>;
-
 /// The two connections of a run, and who looks after them.
 pub(super) struct Stage {
     pub(super) linked: Connection<Client>,
@@ -79,13 +99,23 @@ pub(super) struct Stage {
     /// Whether one session has to fail: then its coordinator may die as often as usual, and the others
     /// are spared.
     pub(super) dooms: bool,
+    /// Sessions of version 2, and the handle to use them with.
+    #[cfg(feature = "unstable_protocol_v2")]
+    pub(super) second: Option<(Second, greenroom::V2ConnectionTo<Agent>)>,
 }
 
 impl Soak {
     /// A run with this seed, under the usual conditions.
     #[must_use]
     pub fn new(seed: u64, messages: usize) -> Self {
-        Self { seed, messages, patience: Duration::from_secs(60), durable: true, targets: None }
+        Self {
+            seed,
+            messages,
+            patience: Duration::from_secs(60),
+            durable: true,
+            targets: None,
+            protocol: Protocol::One,
+        }
     }
 
     /// Does the run. Nothing else may run in the runtime: every task that is left is a fault.
@@ -96,7 +126,7 @@ impl Soak {
         let fail = |faults: Vec<String>| Err(Fault::new(self.seed, faults));
         let before = Handle::current().metrics().num_alive_tasks();
         let mut random = Random::new(self.seed);
-        let stage = match Stage::set(&mut random, self.seed % 5 == 2).await {
+        let stage = match Stage::set(&mut random, self.seed % 5 == 2, self.protocol).await {
             Ok(stage) => stage,
             Err(error) => return fail(vec![format!("the connections did not start: {error}")]),
         };
@@ -114,7 +144,7 @@ impl Soak {
 }
 
 impl Stage {
-    async fn set(random: &mut Random, dooms: bool) -> Result<Self> {
+    async fn set(random: &mut Random, dooms: bool, protocol: Protocol) -> Result<Self> {
         let (left, right) = links(random);
         let agent = Worker::new(Arc::new(Ledger::new("driven to linked")));
         let client = Worker::new(Arc::new(Ledger::new("linked to driven")));
@@ -130,22 +160,55 @@ impl Stage {
         let (parent, done) = Actor::spawn(None, Parent, ()).await.map_err(Error::into_internal_error)?;
         let parent = parent.get_cell();
         let parent_done = tokio::spawn(async move { drop(done.await) });
-        let linked = start_linked(left, agent.clone(), options, parent.clone()).await?;
-        let (tell, told) = oneshot::channel();
         let (finish, finished) = oneshot::channel();
-        let driving = tokio::spawn(drive(right, client.clone(), options, tell, finished));
-        let driven = told.await.map_err(Error::into_internal_error)?;
-        Ok(Self { linked, parent, parent_done, driven, driving, finish, agent, client, dooms })
+        let (linked, driving, driven);
+        #[cfg(feature = "unstable_protocol_v2")]
+        let mut second = None;
+        match protocol {
+            Protocol::One => {
+                linked = start_linked(left, agent.clone(), options, parent.clone()).await?;
+                let (tell, told) = oneshot::channel();
+                driving = tokio::spawn(drive(right, client.clone(), options, tell, finished));
+                driven = told.await.map_err(Error::into_internal_error)?;
+            }
+            #[cfg(feature = "unstable_protocol_v2")]
+            Protocol::Two => {
+                let both = Second::default();
+                linked = both.start_linked(left, agent.clone(), options, parent.clone()).await?;
+                let (tell, told) = oneshot::channel();
+                let (driver, client) = (both.clone(), client.clone());
+                driving = tokio::spawn(async move { driver.drive(right, client, options, tell, finished).await });
+                let handle;
+                (driven, handle) = told.await.map_err(Error::into_internal_error)?;
+                second = Some((both, handle));
+            }
+        }
+        Ok(Self {
+            linked,
+            parent,
+            parent_done,
+            driven,
+            driving,
+            finish,
+            agent,
+            client,
+            dooms,
+            #[cfg(feature = "unstable_protocol_v2")]
+            second,
+        })
     }
 
     /// The books of everything that is said.
     pub(super) fn books(&self) -> Vec<Arc<Ledger>> {
-        [&self.agent, &self.client].into_iter().flat_map(Worker::books).collect()
+        let books = [&self.agent, &self.client].into_iter().flat_map(Worker::books);
+        #[cfg(feature = "unstable_protocol_v2")]
+        let books = books.chain(self.second.iter().flat_map(|(second, _)| second.books()));
+        books.collect()
     }
 
     /// Ends both connections while requests and the readers of these sessions wait. Returns what is
     /// wrong.
-    async fn end(self, ending: Ending, sessions: Vec<Session>, report: &mut Report) -> Vec<String> {
+    async fn end(self, ending: Ending, sessions: Vec<Reader>, report: &mut Report) -> Vec<String> {
         report.ended(ending.to_string());
         let mut faults = Vec::new();
         let linked = self.linked.connection();

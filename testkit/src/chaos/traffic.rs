@@ -9,12 +9,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::ending::Reader;
 use super::lanes::drive as drive_lane;
 use super::monkey::Monkey;
 use super::random::Random;
 use super::report::Report;
 use super::sessions::{Doomed, converse};
-use super::soak::{Session, Soak, Stage};
+use super::soak::{Soak, Stage};
 use super::workload::produce;
 
 /// Everybody who must not fail when one session does.
@@ -26,6 +27,9 @@ const SESSIONS: u64 = 3;
 /// Streams of a run whose handlers come and go.
 const LANES: u64 = 2;
 
+/// What is said in sessions. Each may leave a reader behind.
+type Conversations = JoinSet<Result<Option<Reader>>>;
+
 impl Soak {
     /// Both sides send everything, under attack.
     pub(super) async fn traffic(
@@ -34,7 +38,7 @@ impl Soak {
         trees: &[Arc<Node>],
         random: &mut Random,
         report: &mut Report,
-    ) -> Result<Vec<Session>, Vec<String>> {
+    ) -> Result<Vec<Reader>, Vec<String>> {
         let mut monkey = Monkey::new(random.number()).pace(3 + random.below(30));
         if !self.durable {
             monkey = monkey.losing_mailboxes();
@@ -45,24 +49,17 @@ impl Soak {
             monkey = monkey.targets(OTHERS);
         }
         let attack = monkey.attack(trees.to_vec());
-        let mut doomed = JoinSet::new();
-        if stage.dooms {
-            match Doomed::open(&stage.driven, &stage.agent.sessions, random.number()).await {
-                Ok(session) => drop(doomed.spawn(session.fail(random.number()))),
-                Err(error) => return Err(vec![format!("the session that has to fail did not open: {error:?}")]),
-            }
-        }
         // A quarter of all messages belongs to sessions, a sixteenth to lanes.
-        let talk = (self.messages / 4) as u64 / SESSIONS;
+        let (mut doomed, mut conversations) = match self.sessions(stage, random).await {
+            Ok(started) => started,
+            Err(error) => return Err(vec![format!("the sessions did not open: {error:?}")]),
+        };
         let streams = (self.messages / 16) as u64 / LANES;
-        let mut conversations = JoinSet::new();
-        for _ in 0..SESSIONS {
-            let sessions = stage.agent.sessions.clone();
-            conversations.spawn(converse(stage.driven.clone(), sessions, talk, random.number()));
-        }
         let mut lanes = JoinSet::new();
-        for _ in 0..LANES {
-            lanes.spawn(drive_lane(stage.driven.clone(), stage.agent.lanes.clone(), streams, random.number()));
+        if stage.parks() {
+            for _ in 0..LANES {
+                lanes.spawn(drive_lane(stage.driven.clone(), stage.agent.lanes.clone(), streams, random.number()));
+            }
         }
         let plain = self.messages - self.messages / 4 - self.messages / 16;
         let half = plain / 2;
@@ -85,10 +82,10 @@ impl Soak {
             }
             let mut sessions = Vec::new();
             while let Some(ended) = conversations.join_next().await {
-                sessions.push(ended.map_err(Error::into_internal_error)??);
+                sessions.extend(ended.map_err(Error::into_internal_error)??);
             }
             // Notifications are not answered: the last ones may still be under way.
-            while !stage.books().iter().all(|books| books.is_complete()) {
+            while !stage.is_settled() {
                 sleep(Duration::from_millis(1)).await;
             }
             while let Some(ended) = doomed.join_next().await {
@@ -113,5 +110,48 @@ impl Soak {
             report.restarted(node.kind(), u64::from(node.restarts()));
         }
         if faults.is_empty() { Ok(sessions) } else { Err(faults) }
+    }
+
+    /// Starts what is said in sessions: one that has to fail, if one has to, and the others.
+    async fn sessions(&self, stage: &Stage, random: &mut Random) -> Result<(JoinSet<Report>, Conversations)> {
+        let messages = (self.messages / 4) as u64;
+        let (mut doomed, mut conversations) = (JoinSet::new(), JoinSet::new());
+        #[cfg(feature = "unstable_protocol_v2")]
+        if let Some((second, connection)) = &stage.second {
+            second.greet(connection).await?;
+            if stage.dooms {
+                doomed = second.doom(connection, random.number()).await?;
+            }
+            second.converse(connection, messages, random, &mut conversations)?;
+            return Ok((doomed, conversations));
+        }
+        if stage.dooms {
+            let session = Doomed::open(&stage.driven, &stage.agent.sessions, random.number()).await?;
+            doomed.spawn(session.fail(random.number()));
+        }
+        for _ in 0..SESSIONS {
+            let sessions = stage.agent.sessions.clone();
+            conversations.spawn(converse(stage.driven.clone(), sessions, messages / SESSIONS, random.number()));
+        }
+        Ok((doomed, conversations))
+    }
+}
+
+impl Stage {
+    /// Whether a connection keeps what nobody takes. Those of version 2 do not.
+    fn parks(&self) -> bool {
+        #[cfg(feature = "unstable_protocol_v2")]
+        return self.second.is_none();
+        #[cfg(not(feature = "unstable_protocol_v2"))]
+        true
+    }
+
+    /// Whether everything has arrived, and is answered.
+    fn is_settled(&self) -> bool {
+        #[cfg(feature = "unstable_protocol_v2")]
+        if self.second.as_ref().is_some_and(|(second, _)| !second.is_settled()) {
+            return false;
+        }
+        self.books().iter().all(|books| books.is_complete())
     }
 }

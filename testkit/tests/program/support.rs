@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) const GREENROOM: &str = env!("CARGO_BIN_EXE_greenroom-under-test");
 pub(crate) const TESTY: &str = env!("CARGO_BIN_EXE_testy");
-pub(crate) const ARROW: &str = env!("CARGO_BIN_EXE_arrow-proxy");
+pub(crate) const ARROW: &str = env!("CARGO_BIN_EXE_arrow_proxy");
 pub(crate) const PASS_THROUGH: &str = env!("CARGO_BIN_EXE_pass-through-proxy");
 pub(crate) const FLOOD: &str = env!("CARGO_BIN_EXE_flood-agent");
 

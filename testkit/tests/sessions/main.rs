@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod coordinator;
+mod hostile;
 mod opening;
 mod proxied;
 mod reading;

@@ -114,6 +114,37 @@ async fn a_client_sends_nothing_before_its_handshake() {
     ours.await.expect("no panic").expect("no error");
 }
 
+/// Spec §5.5: what is no answer of version 2 fails the handshake, which may be tried again.
+#[tokio::test]
+async fn an_answer_that_a_client_cannot_read_opens_nothing() {
+    let unfit = [
+        json!({ "protocolVersion": 2 }),
+        json!({ "protocolVersion": 2, "info": "nameless" }),
+        json!({ "protocolVersion": 0, "info": { "name": "a", "version": "1" } }),
+        json!({ "protocolVersion": 3, "info": { "name": "a", "version": "1" } }),
+        json!({ "protocolVersion": "2", "info": { "name": "a", "version": "1" } }),
+        json!({}),
+    ];
+    let (mut agent, link) = pair(1 << 16);
+    let times = unfit.len();
+    let ours = tokio::spawn(Client.v2().connect_with(link, async move |cx: V2ConnectionTo<Agent>| {
+        for _ in 0..times {
+            cx.send_request(hello()).block_task().await.expect_err("no handshake");
+            assert!(cx.send_notification(UntypedMessage::new("early", json!({}))?).is_err());
+            cx.send_initialize(hello()).block_task().await.expect_err("no handshake");
+            assert!(cx.send_notification(UntypedMessage::new("early", json!({}))?).is_err());
+        }
+        cx.send_request(hello()).block_task().await?;
+        cx.send_notification(UntypedMessage::new("now", json!({}))?)
+    }));
+    for answer in unfit.iter().flat_map(|answer| [answer, answer]).chain([&initialized()]) {
+        let id = asked(&mut agent, "initialize").await;
+        agent.send(&result(&id, answer.clone())).await;
+    }
+    assert_eq!(agent.receive().await["method"], "now");
+    ours.await.expect("no panic").expect("no error");
+}
+
 #[tokio::test]
 async fn an_agent_of_version_one_serves_a_later_client_as_version_one() {
     let (told, mut heard) = mpsc::unbounded_channel();

@@ -19,7 +19,7 @@ impl Drop for Chain {
 #[test]
 fn a_running_chain_shows_its_messages_and_its_actors() {
     let child = Command::new(env!("CARGO_BIN_EXE_greenroom-under-test"))
-        .args(["--serve", "agent", env!("CARGO_BIN_EXE_arrow-proxy"), env!("CARGO_BIN_EXE_testy")])
+        .args(["--serve", "agent", env!("CARGO_BIN_EXE_arrow_proxy"), env!("CARGO_BIN_EXE_testy")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
