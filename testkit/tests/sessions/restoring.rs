@@ -119,3 +119,22 @@ async fn opening_a_session_again_takes_it_over() {
     assert_eq!(told(second.read_update().await.expect("a message")), "still");
     drop(foreground);
 }
+
+/// What is replayed before the answer needs a reader, so the older handle has ended by then.
+#[tokio::test]
+async fn a_refused_load_has_taken_the_session_over_all_the_same() {
+    let Side { mut agent, cx, foreground } = plain().await;
+    let opening = cx.clone();
+    let older = tokio::spawn(async move { opening.build_session("/").block_task().start_session().await });
+    super::support::open(&mut agent, "s").await;
+    let mut older = older.await.expect("no panic").expect("a session");
+    agent.send(&update("s", "before")).await;
+    assert_eq!(told(older.read_update().await.expect("a message")), "before");
+    let load = tokio::spawn(async move { cx.load_session("s", "/").block_task().start_session().await });
+    let id = asked(&mut agent, "session/load").await;
+    agent.send(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32002, "message": "gone" } })).await;
+    assert_eq!(i32::from(load.await.expect("no panic").expect_err("refused").code), -32002);
+    let taken = older.read_update().await.expect_err("it was taken over");
+    assert_eq!(taken.data, Some(json!("this session was opened again on the same connection")));
+    drop(foreground);
+}

@@ -20,6 +20,10 @@ use crate::role::acp::Agent;
 
 /// Describes a session that is to be loaded (the agent replays its history) or resumed (it does
 /// not). Nothing is sent before one of the start methods.
+///
+/// A session that is open on this connection already is taken over when the request is sent, because
+/// what is replayed needs a reader by then: the older handle reads what was delivered before, then an
+/// error that says so, also when the agent refuses the request.
 #[must_use = "nothing is sent before the session is started"]
 pub struct RestoreSessionBuilder<Counterpart, Request, BlockState = NonBlocking>
 where
