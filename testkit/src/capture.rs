@@ -1,11 +1,11 @@
 //! Keeps everything that is logged, at every level.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::ThreadId;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// One event or span: its level, and all of its fields in words.
@@ -15,12 +15,16 @@ pub struct Logged {
     pub level: Level,
     /// Where it comes from, its name and its fields.
     pub text: String,
+    /// Who logged it.
+    pub thread: ThreadId,
 }
 
 /// Everything that was logged. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     logged: Arc<Mutex<Vec<Logged>>>,
+    /// Of this thread, beginning there.
+    only: Option<(ThreadId, usize)>,
 }
 
 impl Capture {
@@ -35,11 +39,20 @@ impl Capture {
         capture
     }
 
-    /// Starts to keep everything of this thread, until the guard is dropped.
+    /// Starts to keep everything, and shows what this thread logs from now on: a test that runs beside
+    /// others in its process, on a runtime of one thread, sees its own.
+    ///
+    /// Not by a subscriber of the thread: what another thread logs first at the same time would be
+    /// switched off for all.
+    ///
+    /// # Panics
+    /// When somebody else listens to the log of the process already.
     #[must_use]
-    pub fn here() -> (Self, DefaultGuard) {
-        let capture = Self::default();
-        (capture.clone(), tracing::subscriber::set_default(capture))
+    pub fn here() -> Self {
+        static INSTALLED: OnceLock<Capture> = OnceLock::new();
+        let installed = INSTALLED.get_or_init(Self::install);
+        let from = installed.logged.lock().expect("no panic inside").len();
+        Self { logged: installed.logged.clone(), only: Some((std::thread::current().id(), from)) }
     }
 
     /// What was logged so far.
@@ -48,7 +61,11 @@ impl Capture {
     /// When a panic interrupted another thread that was logging.
     #[must_use]
     pub fn all(&self) -> Vec<Logged> {
-        self.logged.lock().expect("no panic inside").clone()
+        let logged = self.logged.lock().expect("no panic inside");
+        match self.only {
+            None => logged.clone(),
+            Some((thread, from)) => logged[from..].iter().filter(|line| line.thread == thread).cloned().collect(),
+        }
     }
 
     /// What was logged so far with this in its text.
@@ -59,7 +76,11 @@ impl Capture {
 
     fn keep(&self, metadata: &Metadata<'_>, fields: Fields) {
         let text = format!("{} {}:{}", metadata.target(), metadata.name(), fields.0);
-        self.logged.lock().expect("no panic inside").push(Logged { level: *metadata.level(), text });
+        self.logged.lock().expect("no panic inside").push(Logged {
+            level: *metadata.level(),
+            text,
+            thread: std::thread::current().id(),
+        });
     }
 }
 

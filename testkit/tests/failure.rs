@@ -57,7 +57,7 @@ async fn a_panic_is_an_internal_error_without_its_text() {
 /// Case C21: one answer on the wire, the other in the log.
 #[tokio::test]
 async fn a_second_answer_is_logged_and_not_sent() {
-    let (log, _logging) = Capture::here();
+    let log = Capture::here();
     let (mut peer, _serving) = serve();
     for (id, method, level, text) in [
         (1, "error after the answer", Level::WARN, "a handler failed"),

@@ -105,7 +105,7 @@ async fn noise_is_passed_over() {
 /// Cases C6 and C8: what came together is one line in the log, by number and length.
 #[tokio::test]
 async fn noise_is_reported_once() {
-    let (log, _logging) = Capture::here();
+    let log = Capture::here();
     let reports = |log: &Capture| {
         let reports = log.with("input that is not JSON was ignored");
         let fields = |text: &str| text.split(" lines=").nth(1).unwrap_or(text).to_owned();
