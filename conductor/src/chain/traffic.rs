@@ -167,9 +167,7 @@ impl TrafficStage {
                 self.act(permit);
             }
             Traffic::Inbound(from, _, Inbound::Eof(end)) => {
-                if let Some(report) = self.noise.get_mut(&from).and_then(Noise::last_report) {
-                    self.log_noise(from, report);
-                }
+                self.last_noise(from);
                 self.end_of_input(from, &end);
             }
             Traffic::Upstream(connection) => {
@@ -185,7 +183,10 @@ impl TrafficStage {
                 self.recreated(component, outcome);
                 self.known();
             }
-            Traffic::Ended(hop, _, result) => self.ended(hop, result),
+            Traffic::Ended(hop, _, result) => {
+                self.last_noise(hop);
+                self.ended(hop, result);
+            }
             // It was on its way when the drain ended.
             Traffic::DrainOver(_) if self.drain.is_none() => {}
             Traffic::DrainOver(routed) if routed != self.routed => self.start_drain(),
@@ -241,16 +242,19 @@ impl TrafficStage {
         self.tell(ChainMessage::Recreate(component, generation));
     }
 
-    /// Noise is shown by its length only, and in a recording as often as it would be answered if it
-    /// were JSON.
+    /// What cannot be shown is shown by its length only, and in a recording as often as it would be
+    /// answered if it were a malformed request.
     fn record_noise(&mut self, from: Hop, frame: &Frame) {
-        let is_noise =
-            |action: &Action| matches!(action, Action::Drop { reason: dropped::NOISE | dropped::MALFORMED_RESPONSE });
-        if !self.actions.iter().any(is_noise) {
-            return;
-        }
+        let why = |action: &Action| match action {
+            Action::Drop { reason: reason @ (dropped::NOISE | dropped::MALFORMED_RESPONSE) } => Some(*reason),
+            _ => None,
+        };
+        let Some(reason) = self.actions.iter().find_map(why) else { return };
         let bytes = frame.text().len();
-        self.noise.entry(from).or_default().add(bytes);
+        // A response that cannot be used is JSON.
+        if reason == dropped::NOISE {
+            self.noise.entry(from).or_default().add(bytes);
+        }
         let from = self.component(from);
         if let Some(tap) = &mut self.tap
             && self.refusals.allow(self.started.elapsed())
@@ -273,6 +277,13 @@ impl TrafficStage {
         let due = |(hop, noise): (&Hop, &mut Noise)| Some((*hop, noise.report(|| now.elapsed())?));
         let reports: Vec<_> = self.noise.iter_mut().filter_map(due).collect();
         for (hop, report) in reports {
+            self.log_noise(hop, report);
+        }
+    }
+
+    /// Nothing more comes from there.
+    fn last_noise(&mut self, hop: Hop) {
+        if let Some(report) = self.noise.get_mut(&hop).and_then(Noise::last_report) {
             self.log_noise(hop, report);
         }
     }
@@ -327,6 +338,7 @@ impl TrafficStage {
                     connection.close();
                 }
                 if lives {
+                    self.last_noise(Hop::Component(component));
                     // From now on the old one's words and its end are no news.
                     self.generations[component] += 1;
                 }

@@ -4,6 +4,7 @@ mod agent;
 mod answer;
 mod connection;
 mod cors;
+mod draft;
 mod get;
 mod listener;
 mod message;
@@ -19,6 +20,7 @@ mod sse;
 mod stream;
 mod supervisor;
 mod table;
+mod upgraded;
 mod websocket;
 
 use std::fmt;

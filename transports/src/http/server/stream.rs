@@ -17,6 +17,7 @@ use tokio::time::{Duration, Instant};
 
 use super::answer::Chunk;
 use super::connection::Connection;
+use super::draft::Draft;
 use super::replay::Replay;
 use super::sse;
 
@@ -194,16 +195,14 @@ impl Stream {
 pub(super) struct StreamStage {
     stream: Arc<Stream>,
     connection: Arc<Connection>,
-    /// What the next chunk consists of so far.
-    chunk: BytesMut,
-    permits: Vec<Permit>,
+    chunk: Draft,
     keep_alive: Duration,
     ended: bool,
 }
 
 impl StreamStage {
     pub(super) fn new(stream: Arc<Stream>, connection: Arc<Connection>, keep_alive: Duration) -> Self {
-        Self { stream, connection, chunk: BytesMut::new(), permits: Vec::new(), keep_alive, ended: false }
+        Self { stream, connection, chunk: Draft::default(), keep_alive, ended: false }
     }
 
     /// Puts what waits into the next chunk.
@@ -215,11 +214,10 @@ impl StreamStage {
             let Some(event) = inbox.begin() else { break };
             match event {
                 Event::Message(text, permits) => {
-                    self.stream.write(text, &mut self.chunk);
-                    self.permits.append(permits);
+                    self.chunk.event(permits, |out| self.stream.write(text, out));
                 }
                 Event::End(reason) => {
-                    sse::comment(reason, &mut self.chunk);
+                    self.chunk.comment(|out| sse::comment(reason, out));
                     self.ended = true;
                 }
             }
@@ -227,21 +225,15 @@ impl StreamStage {
         }
     }
 
-    /// The next chunk, complete.
-    fn take(&mut self) -> Chunk {
-        Chunk { bytes: self.chunk.split().freeze(), permits: std::mem::take(&mut self.permits) }
-    }
-
     /// Serves one socket until it is gone or there is nothing to do.
     async fn serve(&mut self, socket: &mpsc::Sender<Chunk>, inbox: &mut Inbox<Event>) -> Served {
         match self.stream.take_resumed() {
-            // What was filled for a socket that left says by its ids where it begins.
             None => {
-                if let Some(beginning) = self.stream.take_beginning().filter(|_| self.chunk.is_empty()) {
-                    self.chunk.extend_from_slice(&beginning);
+                if let Some(beginning) = self.stream.take_beginning() {
+                    self.chunk.begin(&beginning);
                 }
             }
-            Some(Some(again)) => self.chunk = BytesMut::from(&again[..]),
+            Some(Some(again)) => self.chunk.again(&again),
             // It could resume when it asked and cannot any more: it must not miss events silently.
             Some(None) => return Served::Gone,
         }
@@ -254,7 +246,7 @@ impl StreamStage {
             tokio::select! {
                 () = socket.closed() => return Served::Gone,
                 () = inbox.more() => return Served::On,
-                () = quiet => sse::comment("", &mut self.chunk),
+                () = quiet => self.chunk.comment(|out| sse::comment("", out)),
             }
         }
         match socket.reserve().await {
@@ -263,7 +255,7 @@ impl StreamStage {
                 if self.chunk.len() < CHUNK {
                     self.fill(inbox);
                 }
-                place.send(self.take());
+                place.send(self.chunk.take());
                 Served::On
             }
             Err(_) => Served::Gone,

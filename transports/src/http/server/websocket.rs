@@ -15,8 +15,7 @@ use futures_sink::Sink as _;
 use greenroom_actors::Inbound;
 use greenroom_actors::runtime::{Flow, Inbox, Permit, Stage};
 use greenroom_protocol::{Batches, Frame, FrameKind, ReplyLimit, malformed_reply};
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use hyper::upgrade::OnUpgrade;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
@@ -26,9 +25,10 @@ use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
 use super::connection::{Connection, OVERFLOW};
 use super::options::ServerLimits;
+use super::upgraded::Io;
 
 /// A WebSocket that is up.
-pub(super) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+pub(super) type Socket = WebSocketStream<Io>;
 
 /// Bytes that the socket's own buffer may hold before it is flushed.
 const AHEAD: usize = 64 * 1024;
@@ -50,7 +50,8 @@ pub(super) async fn upgrade(socket: OnUpgrade, limits: &ServerLimits) -> Option<
         .write_buffer_size(0)
         .max_message_size(Some(limits.websocket_message))
         .max_frame_size(Some(limits.websocket_frame));
-    Some(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await)
+    let (socket, read) = Io::new(upgraded);
+    Some(WebSocketStream::from_partially_read(socket, read.into(), Role::Server, Some(config)).await)
 }
 
 /// A message that waits to be written.
