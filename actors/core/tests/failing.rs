@@ -9,7 +9,8 @@ use std::time::Duration;
 use greenroom_actors::link::Link;
 use greenroom_actors::{
     Agent, Client, ConnectTo, Connection, ConnectionDriver, ConnectionTo, Dispatch, Error, ErrorCode, Handled, HasPeer,
-    RemoteStyle, Result, Role, RoleId, UntypedMessage, is_connection_terminated, is_incoming_transport_closed,
+    RemoteStyle, Responder, Result, Role, RoleId, UntypedMessage, is_connection_terminated,
+    is_incoming_transport_closed, on_receive_request,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::Value;
@@ -168,6 +169,47 @@ async fn a_driver_that_panics_ends_the_connection_with_an_error() {
     let serving = Agent.builder().connect_to(link(left).with_driver(driver));
     let error = soon(serving).await.unwrap_err();
     assert!(error.to_string().contains("driver panicked"), "{error:?}");
+}
+
+/// Of two requests with one id only one is known, so the other one's answer never comes.
+#[tokio::test(start_paused = true)]
+async fn answers_that_never_come_do_not_keep_a_driver_from_ending_in_order() {
+    let (left, mut peer) = tokio::io::duplex(1024);
+    let (asked, finished) = oneshot::channel();
+    let (ended, end) = oneshot::channel();
+    let work = async move {
+        finished.await.expect("asked to finish");
+        let _ = ended.send(());
+        Ok(())
+    };
+    let driver = ConnectionDriver::with_finish(work, move || {
+        let _ = asked.send(());
+    });
+    let (hold, mut held) = mpsc::unbounded_channel();
+    let serving = Agent.builder().on_receive_request(
+        async move |_: UntypedMessage, responder: Responder<Value>, _cx: ConnectionTo<Client>| {
+            hold.send(responder).expect("a foreground");
+            Ok(())
+        },
+        on_receive_request!(),
+    );
+    let twice = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_stuck\"}\n".repeat(2);
+    tokio::io::AsyncWriteExt::write_all(&mut peer, twice.as_bytes()).await.unwrap();
+    let (first, second) = soon(async {
+        let mut both = None;
+        let failed = serving.connect_with(link(left).with_driver(driver), async |_cx: ConnectionTo<Client>| {
+            both = Some((held.recv().await.unwrap(), held.recv().await.unwrap()));
+            Err::<(), _>(Error::internal_error().data("expected by the test"))
+        });
+        assert!(failed.await.unwrap_err().to_string().contains("expected by the test"));
+        both.expect("two requests")
+    })
+    .await;
+    assert!(end.await.is_ok(), "the driver ended by itself");
+    let mut said = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut peer, &mut said).await.unwrap();
+    assert!(said.contains("connection_terminated") && said.lines().count() == 1, "{said}");
+    drop((first, second));
 }
 
 #[tokio::test]

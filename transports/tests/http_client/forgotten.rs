@@ -8,6 +8,8 @@
 //! asked for are gone with the old connection. So every open call fails at once, with the status,
 //! and the application connects again, which a clone of the same `HttpClient` does.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use greenroom_actors::{Agent, Client, ConnectionTo, Error, UntypedMessage, is_connection_terminated};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -107,6 +109,7 @@ async fn a_connection_that_dies_at_the_server_fails_every_open_call_and_the_next
     for scheme in ["http", "ws"] {
         let client = direct(&format!("{scheme}://{}", server.local_addr()));
         for _ in 0..2 {
+            let failed = AtomicBool::new(false);
             let talking = Client.builder().connect_with(client.clone(), async |cx: ConnectionTo<Agent>| {
                 ask(&cx, "initialize", json!({ "protocolVersion": 1 })).await?;
                 let orphans = [ask(&cx, "_stuck", json!({})), ask(&cx, "_stuck", json!({}))];
@@ -118,9 +121,12 @@ async fn a_connection_that_dies_at_the_server_fails_every_open_call_and_the_next
                 for orphan in orphans {
                     assert_ended(&orphan.await.unwrap_err(), "connect again");
                 }
+                failed.store(true, Ordering::Relaxed);
                 Ok(())
             });
+            // The connection itself may end with the error that its calls got.
             let _ = timeout(PATIENCE, talking).await.unwrap();
+            assert!(failed.load(Ordering::Relaxed), "{scheme}: every call was told");
             while server.connections() > 0 {
                 tokio::task::yield_now().await;
             }

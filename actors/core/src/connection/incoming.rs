@@ -19,6 +19,7 @@ use super::batch::BatchHandle;
 use super::call::{CallState, OpenCall};
 use super::message::{InboundCall, Step};
 use super::shared::Shared;
+use crate::handlers::gone;
 use crate::port::Inbound;
 use crate::runtime::{Flow, Inbox, Permit, Stage};
 
@@ -217,7 +218,11 @@ impl Incoming {
     }
 
     fn step(&self, step: Step) {
-        let _ = self.shared.steps.send(step);
+        // After the end of the dispatch loop nobody else answers, and a connection that fails waits
+        // for the answers of all that counts as open.
+        if let Err(Step::Request(_, call)) = self.shared.steps.send(step) {
+            let _ = call.answer(Err(gone()));
+        }
     }
 }
 
