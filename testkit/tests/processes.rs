@@ -9,7 +9,7 @@ use greenroom::schema::ProtocolVersion;
 use greenroom::schema::v1::{
     ContentBlock, InitializeRequest, NewSessionRequest, PromptRequest, StopReason, TextContent,
 };
-use greenroom::{AcpAgent, Agent, Client, ConnectionOptions, ConnectionTo};
+use greenroom::{AcpAgent, Agent, Client, ConnectionOptions, ConnectionTo, is_incoming_transport_closed};
 use greenroom_testkit::chaos::{FaultKind, Monkey};
 
 /// This process's children of this name, dead or alive. Alone in this file, so that no other test
@@ -62,6 +62,9 @@ async fn a_grandchild_that_keeps_the_pipe_open() {
         Ok(tokio::time::timeout(Duration::from_secs(20), request).await.expect("the caller is told"))
     });
     let outcome = asked.await.and_then(|outcome| outcome);
-    assert!(outcome.is_err(), "{outcome:?}");
+    let error = outcome.expect_err("nobody answers");
+    assert!(is_incoming_transport_closed(&error), "{error:?}");
+    let exit = error.data.as_ref().map(|data| data["exit"].clone());
+    assert_eq!(exit, Some("sh: exit status: 0".into()), "the reason is named: {error:?}");
     assert_eq!(children(), 0);
 }
