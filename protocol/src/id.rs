@@ -19,9 +19,9 @@ impl RawId {
     #[must_use]
     pub fn from_json(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
-        if let Ok(number) = text.parse::<i64>()
-            // "007" or "+7" or "-0" parse too; only the spelling that we would write may be shortened.
-            && is_canonical(text, number)
+        // "007" or "+7" or "-0" parse too; only the spelling that we would write may be shortened.
+        if is_canonical(text)
+            && let Ok(number) = text.parse::<i64>()
         {
             return Some(Self::Int(number));
         }
@@ -30,17 +30,22 @@ impl RawId {
 
     /// Appends the JSON text of the id.
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        use std::io::Write as _;
         match self {
-            // Writing to a vector cannot fail.
-            Self::Int(number) => drop(write!(out, "{number}")),
+            Self::Int(number) => {
+                let mut buffer = [0; LONGEST];
+                out.extend_from_slice(spell(*number, &mut buffer));
+            }
             Self::Text(text) => out.extend_from_slice(text.as_bytes()),
         }
     }
 }
 
-fn is_canonical(text: &str, number: i64) -> bool {
-    let mut buffer = [0u8; 20];
+/// The length of the longest integer, in digits and sign.
+const LONGEST: usize = 20;
+
+/// The decimal digits of a number. Every message has an id: the way through the formatting of the
+/// standard library is long.
+fn spell(number: i64, buffer: &mut [u8; LONGEST]) -> &[u8] {
     let mut rest = number.unsigned_abs();
     let mut at = buffer.len();
     loop {
@@ -51,8 +56,21 @@ fn is_canonical(text: &str, number: i64) -> bool {
             break;
         }
     }
-    let digits = text.strip_prefix('-').filter(|_| number < 0).unwrap_or(text);
-    digits.as_bytes() == &buffer[at..]
+    if number < 0 {
+        at -= 1;
+        buffer[at] = b'-';
+    }
+    &buffer[at..]
+}
+
+/// Whether an integer is spelled as we would write it: no plus, no zero in front.
+fn is_canonical(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    match digits {
+        [b'0'] => text.len() == 1,
+        [first, ..] => (b'1'..=b'9').contains(first),
+        [] => false,
+    }
 }
 
 impl From<&RequestId> for RawId {
@@ -117,6 +135,13 @@ mod tests {
             "1.5",
             "9007199254740993",
             "-0",
+            "007",
+            "+7",
+            "-",
+            "10",
+            "-9223372036854775808",
+            "9223372036854775807",
+            "9223372036854775808",
             "1e3",
             "\"a\\u0041\"",
             "99999999999999999999",
@@ -129,6 +154,9 @@ mod tests {
         assert_ne!(RawId::from_json(b"1"), RawId::from_json(b"\"1\""));
         assert_eq!(RawId::from_json(b"1"), Some(RawId::Int(1)));
         assert_eq!(RawId::from_json(b"-9223372036854775808"), Some(RawId::Int(i64::MIN)));
+        for text in ["-0", "007", "-07", "+7", "-", "", "1x"] {
+            assert!(matches!(RawId::from_json(text.as_bytes()), Some(RawId::Text(_))), "{text}");
+        }
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub(crate) fn forward(delivery: Delivery, connection: &Arc<Shared>) -> Result<Ha
             forward_request(call, open, connection);
             Ok(Handled::Yes)
         }
-        Delivery::Notification(call) => {
-            forward_notification(call, connection)?;
+        Delivery::Notification(mut call) => {
+            forward_notification(&mut call, connection)?;
             Ok(Handled::Yes)
         }
         response @ Delivery::Response(_) => Ok(Handled::No { message: response, retry: false }),
@@ -55,7 +55,7 @@ fn route(call: &InboundCall) -> Result<(RemoteStyle, MethodText)> {
     }
 }
 
-fn forward_request(mut call: InboundCall, open: OpenCall, connection: &Arc<Shared>) {
+pub(crate) fn forward_request(mut call: InboundCall, open: OpenCall, connection: &Arc<Shared>) {
     let (to, method) = match route(&call) {
         Ok(route) => route,
         Err(error) => return drop(open.answer(Err(error))),
@@ -74,12 +74,12 @@ fn forward_request(mut call: InboundCall, open: OpenCall, connection: &Arc<Share
     state.cancelled.link(CancelTarget::Forwarded { connection: Arc::downgrade(connection), id, to });
 }
 
-fn forward_notification(mut call: InboundCall, connection: &Arc<Shared>) -> Result<()> {
+pub(crate) fn forward_notification(call: &mut InboundCall, connection: &Arc<Shared>) -> Result<()> {
     // Ids mean nothing on the next hop; the request that is meant was cancelled on arrival.
     if call.method() == method::CANCEL_REQUEST {
         return Ok(());
     }
-    let Ok((to, method)) = route(&call) else {
+    let Ok((to, method)) = route(call) else {
         tracing::debug!("a misplaced initialize notification was dropped");
         return Ok(());
     };

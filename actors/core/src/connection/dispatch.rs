@@ -9,6 +9,7 @@
 //! offered to it before anything newer.
 
 mod ending;
+mod passing;
 mod unclaimed;
 
 use std::panic::AssertUnwindSafe;
@@ -132,19 +133,23 @@ impl<C: Role> Dispatch<C> {
             return;
         }
         match step {
-            Step::Request(call, open) => {
-                let guard = DispatchGuard::new(open.state().clone());
-                self.deliver(Delivery::Request(call, open), Subject::Request(guard)).await;
-            }
-            Step::Notification(call) => {
-                let subject = Subject::Notification(call.method().into());
-                self.deliver(Delivery::Notification(call), subject).await;
-            }
+            Step::Request(call, open) => self.arrived(Delivery::Request(call, open)).await,
+            Step::Notification(call) => self.arrived(Delivery::Notification(call)).await,
             Step::Response(id, outcome, permit) => self.response(id, outcome, permit).await,
             Step::BatchDispatched(batch, _permit) => batch.dispatched(&self.shared),
             // Its work was done before this step, and `end_of_input` leaves the end in front until it
             // is worked off.
             Step::HandlerAdded | Step::Eof(_) => {}
+        }
+    }
+
+    async fn arrived(&mut self, delivery: Delivery) {
+        if let Some(delivery) = self.pass_on(delivery) {
+            let subject = match &delivery {
+                Delivery::Request(_, open) => Subject::Request(DispatchGuard::new(open.state().clone())),
+                other => Subject::Notification(other.method().into()),
+            };
+            self.deliver(delivery, subject).await;
         }
     }
 
@@ -262,11 +267,7 @@ impl<C: Role> Dispatch<C> {
 
     async fn conclude(&mut self, subject: Subject, result: Result<(), Error>) {
         if let Err(error) = &result {
-            let ((method, id), code) = (subject.label(), i32::from(error.code));
-            match id {
-                Some(id) => tracing::warn!(connection = %self.shared.name, method, %id, code, "a handler failed"),
-                None => tracing::warn!(connection = %self.shared.name, method, code, "a handler failed"),
-            }
+            self.log_failure(&subject, error);
         }
         match (subject, result) {
             (Subject::Request(guard), result) => guard.finish(result),
@@ -278,6 +279,14 @@ impl<C: Role> Dispatch<C> {
                 }
             }
             (Subject::Notification(_), _) => {}
+        }
+    }
+
+    fn log_failure(&self, subject: &Subject, error: &Error) {
+        let ((method, id), code) = (subject.label(), i32::from(error.code));
+        match id {
+            Some(id) => tracing::warn!(connection = %self.shared.name, method, %id, code, "a handler failed"),
+            None => tracing::warn!(connection = %self.shared.name, method, code, "a handler failed"),
         }
     }
 

@@ -184,6 +184,16 @@ impl Reader {
         Flow::Finished
     }
 
+    /// Makes room for a read, and tells for how much. What is left of a buffer that earlier messages
+    /// share is used until half of a read is no longer free: a new buffer for each short message
+    /// would cost more than reading it.
+    fn make_room(&mut self) -> usize {
+        if self.buffer.capacity() - self.buffer.len() < self.next_read / 2 {
+            self.buffer.reserve(self.next_read);
+        }
+        self.buffer.capacity() - self.buffer.len()
+    }
+
     fn overflow(&self) -> Error {
         let limit = self.max_frame;
         Error::internal_error().with_origin(Origin::Overflow).data(serde_json::json!({
@@ -210,11 +220,11 @@ impl Stage for Reader {
                 continue;
             }
             self.credit.room().await;
-            self.buffer.reserve(self.next_read);
+            let room = self.make_room();
             // Cancel-safe: either the bytes are in the buffer or nothing was read.
             match self.source.read_buf(&mut self.buffer).await {
                 Ok(0) => self.end = Some(None),
-                Ok(count) if count >= self.next_read => self.next_read = (self.next_read * 2).min(*READ.end()),
+                Ok(count) if count >= room => self.next_read = (self.next_read * 2).min(*READ.end()),
                 Ok(_) => {}
                 Err(error) => self.end = Some(Some(transport_error("read", error))),
             }

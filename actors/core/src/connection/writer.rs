@@ -124,7 +124,11 @@ impl Writer {
                     *slice = IoSlice::new(if used == 0 { &piece[self.offset..] } else { piece });
                     used += 1;
                 }
-                Pin::new(&mut *sink).poll_write_vectored(cx, &slices[..used])
+                match &slices[..used] {
+                    // Most messages go alone, and the system call for one piece is the shorter one.
+                    [piece] => Pin::new(&mut *sink).poll_write(cx, piece),
+                    slices => Pin::new(&mut *sink).poll_write_vectored(cx, slices),
+                }
             })
             .await?;
             if written == 0 {

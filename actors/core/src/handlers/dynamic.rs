@@ -96,14 +96,18 @@ impl<C: Role> Registry<C> {
         drop(removed);
     }
 
+    /// Whether there is none now.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
     /// Whether any of them may want the response to a request with this method.
     pub(crate) fn wants_responses(&self, method: &str, from: RemoteStyle) -> bool {
-        self.count.load(Ordering::Acquire) > 0
-            && self.entries.lock().iter().any(|added| added.wants(Kind::Response, method, from))
+        !self.is_empty() && self.entries.lock().iter().any(|added| added.wants(Kind::Response, method, from))
     }
 
     /// Has those handlers look at the message that may want it, in order, up to the one with the number
@@ -113,7 +117,7 @@ impl<C: Role> Registry<C> {
     /// The future holds everything it needs, so it may outlive the actor that began it. A panic
     /// becomes an error of this message alone.
     pub(crate) fn offer(&self, delivery: Delivery, connection: ConnectionTo<C>, before: u64, seen: u64) -> Offered {
-        if self.count.load(Ordering::Acquire) == 0 {
+        if self.is_empty() {
             return Offered::Unwanted(delivery);
         }
         let (kind, method, from) = (delivery.kind(), delivery.method(), delivery.peer());

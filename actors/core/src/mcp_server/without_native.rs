@@ -20,6 +20,10 @@ pub(crate) struct ConnectionServers {
 }
 
 impl ConnectionServers {
+    pub(crate) fn is_empty(&self) -> bool {
+        true
+    }
+
     pub(crate) fn take(&self, delivery: Delivery) -> Option<Delivery> {
         Some(delivery)
     }

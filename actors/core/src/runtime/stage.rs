@@ -325,7 +325,7 @@ impl<S: Stage> Incarnation<S> {
     async fn run(&mut self, me: &ActorRef<Control>) {
         loop {
             let Core { stage, inbox } = &mut *self.core;
-            while let Some(order) = self.mailbox.take_order() {
+            while let Some(order) = self.mailbox.take_turn(&mut inbox.batch, BATCH) {
                 match order {
                     Order::Stop => return me.stop(None),
                     Order::Break(Fault::Panic) => panic!("fault injected between two items"),
@@ -333,9 +333,8 @@ impl<S: Stage> Incarnation<S> {
                     Order::Break(Fault::Stall(time)) => tokio::time::sleep(time).await,
                 }
             }
-            inbox.refill();
             match stage.run(inbox).await {
-                Flow::Idle if inbox.is_empty() && !self.mailbox.has_more() => self.mailbox.wait().await,
+                Flow::Idle if inbox.is_empty() => self.mailbox.turn().await,
                 // Others get their turn between two batches.
                 Flow::Idle | Flow::Again => requeue().await,
                 Flow::Finished => return self.finish(me, Outcome::Finished),

@@ -153,9 +153,14 @@ impl SessionTable {
         SessionEntry::new(connection, id.0.clone(), number, node, limits)
     }
 
+    /// Whether no session is open now.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
     /// The session that a message of the agent belongs to.
     pub(crate) fn of(&self, delivery: &Delivery) -> Option<Arc<SessionEntry>> {
-        if self.count.load(Ordering::Acquire) == 0 || delivery.peer() == RemoteStyle::Predecessor {
+        if self.is_empty() || delivery.peer() == RemoteStyle::Predecessor {
             return None;
         }
         self.find(&delivery.session_id()?)

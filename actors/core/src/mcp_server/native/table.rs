@@ -69,7 +69,7 @@ impl ConnectionServers {
     }
 
     /// Whether there is none: most connections have none and should not pay for looking.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 
