@@ -206,7 +206,8 @@ impl TrafficStage {
         if let Some(tap) = &mut self.tap {
             self.router.passages().for_each(|passage| tap.passed(passage));
         }
-        for action in std::mem::take(&mut self.actions) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
             match action {
                 Action::Send { to, message } => {
                     if let Some(connection) = self.connection(to) {
@@ -218,8 +219,11 @@ impl TrafficStage {
                 Action::Drop { reason } => tracing::debug!(reason, "a message was dropped"),
             }
         }
-        // What became of a component that nobody needs anew.
-        if !self.actions.is_empty() {
+        if self.actions.is_empty() {
+            // Its memory is for the next message.
+            self.actions = actions;
+        } else {
+            // What became of a component that nobody needs anew.
             self.act(permit);
         }
     }
