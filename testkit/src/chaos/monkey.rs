@@ -137,19 +137,37 @@ impl Monkey {
         let mut random = Random::new(self.seed);
         let mut report = Report::default();
         while stopped.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
-            for _ in 0..=random.below(self.pace * 2) {
-                tokio::task::yield_now().await;
-            }
+            self.wait(&mut random).await;
             // Timers and sockets get their turn as well, not only what is ready.
             if random.once_in(4) {
                 tokio::time::sleep(Duration::from_micros(random.below(1_500))).await;
             }
-            self.strike(&roots, &mut random, &mut report);
+            let Some((target, fault)) = self.choose(&roots, &mut random) else { continue };
+            // An actor that keeps up dies with nothing in its mailbox: some are held up first.
+            let hold_up = self.kinds.contains(&FaultKind::Stall) && (!self.durable || random.once_in(3));
+            if hold_up && FaultKind::Stall.strike(&target, &mut random) {
+                report.attacked(target.kind(), FaultKind::Stall);
+                self.wait(&mut random).await;
+            }
+            if fault.strike(&target, &mut random) {
+                report.attacked(target.kind(), fault);
+                if !self.durable {
+                    target.lose_mailbox();
+                }
+            }
         }
         report
     }
 
-    fn strike(&self, roots: &[Arc<Node>], random: &mut Random, report: &mut Report) {
+    /// Gives the rest of the program some turns.
+    async fn wait(&self, random: &mut Random) {
+        for _ in 0..=random.below(self.pace * 2) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whom to strike next, and how.
+    fn choose(&self, roots: &[Arc<Node>], random: &mut Random) -> Option<(Arc<Node>, FaultKind)> {
         // Looked up each time: trees grow and shrink.
         let mut targets: Vec<_> = roots.iter().flat_map(Node::flatten).filter(|node| self.wants(node)).collect();
         if self.evenly {
@@ -161,15 +179,9 @@ impl Monkey {
             }
         }
         if targets.is_empty() || self.kinds.is_empty() {
-            return;
+            return None;
         }
-        let (target, fault) = (random.pick(&targets).clone(), *random.pick(&self.kinds));
-        if fault.strike(&target, random) {
-            report.attacked(target.kind(), fault);
-            if !self.durable {
-                target.lose_mailbox();
-            }
-        }
+        Some((random.pick(&targets).clone(), *random.pick(&self.kinds)))
     }
 
     fn wants(&self, node: &Node) -> bool {

@@ -1,37 +1,32 @@
 //! The coordinators of sessions, broken on purpose.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom::runtime::{Fault, Node, Outcome, RestartPolicy};
-use greenroom::{ActiveSession, Agent, ConnectionOptions, ConnectionTo};
+use greenroom::runtime::{Fault, Outcome, RestartPolicy};
+use greenroom::{ActiveSession, Agent, ConnectionOptions};
 use serde_json::json;
 
-use super::support::{Side, asked, client, open, plain, stop, told, update};
+use super::support::{
+    FAULTS, Side, arrived, asked, client, coordinator, open, plain, restarted, session, soon, stop, supervisor, told,
+    until, update, waiting,
+};
 
 async fn sessions(side: &mut Side, count: usize) -> Vec<ActiveSession<'static, Agent>> {
     let mut all = Vec::new();
     for number in 0..count {
-        let cx = side.cx.clone();
-        let ours = tokio::spawn(async move { cx.build_session("/").block_task().start_session().await });
-        open(&mut side.agent, &format!("s{number}")).await;
-        all.push(ours.await.expect("no panic").expect("a session"));
+        all.push(session(side, &format!("s{number}")).await);
     }
     all
 }
 
-fn supervisor(cx: &ConnectionTo<Agent>) -> Arc<Node> {
-    cx.tree().children().into_iter().find(|child| child.kind() == "sessions").expect("there are sessions")
-}
+/// How long a coordinator is held up.
+const MOMENT: Duration = Duration::from_millis(1);
 
-/// A name and a way to break an actor.
-type Breaking = (&'static str, fn(&Arc<Node>) -> bool);
-
-/// Waits until the actor at this place was started again.
-async fn restarted(node: &Arc<Node>, before: u32) {
-    while node.restarts() == before {
-        tokio::task::yield_now().await;
-    }
+/// Coordinators may die as often as they like.
+fn forgiving() -> ConnectionOptions {
+    let mut options = ConnectionOptions::default();
+    options.session_restart = RestartPolicy { deaths: usize::MAX, window: Duration::from_secs(1) };
+    options
 }
 
 #[tokio::test]
@@ -45,60 +40,98 @@ async fn every_session_is_an_actor_of_the_tree() {
     assert_eq!(supervisor(&side.cx).children().len(), 2, "it leaves the tree with its session");
 }
 
-#[tokio::test]
+/// A coordinator that has nothing to do is passed by, so each of these is held up first: what it dies
+/// with waits in its mailbox.
+#[tokio::test(start_paused = true)]
 async fn a_killed_coordinator_loses_nothing_and_leaves_the_others_alone() {
     let mut side = plain().await;
     let mut all = sessions(&mut side, 2).await;
     let nodes = supervisor(&side.cx).children();
-    let faults: [Breaking; 4] = [
-        ("kill", |node| node.kill()),
-        ("stop", |node| node.stop()),
-        ("panic", |node| node.inject(Fault::Panic)),
-        ("panic inside", |node| node.inject(Fault::PanicInside)),
-    ];
-    // Three deaths in a minute are forgiven: each fault gets a session that did not die yet.
-    let mut number = 0;
-    for (round, (name, fault)) in faults.into_iter().enumerate() {
+    // Three deaths in a minute are forgiven: each fault gets a session that did not die too often yet.
+    for (round, (name, fault)) in FAULTS.into_iter().enumerate() {
         let node = &nodes[round % 2];
         let (session, other) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+        assert!(node.inject(Fault::Stall(MOMENT)), "{name}: it runs");
         all[session].send_prompt(name).expect("sent");
         let prompt = asked(&mut side.agent, "session/prompt").await;
         let before = node.restarts();
         for step in 0..20 {
             side.agent.send(&update(&format!("s{session}"), &format!("{name} {step}"))).await;
             if step == 10 {
+                // The other session is not held up, and what came before this has arrived.
+                side.agent.send(&update(&format!("s{other}"), name)).await;
+                assert_eq!(told(soon(all[other].read_update()).await.expect("the other's own")), name);
+                assert_eq!(waiting(node), 12, "{name}: the turn, and what was said");
                 assert!(fault(node), "{name}: it runs");
             }
         }
         stop(&mut side.agent, &prompt, "end_turn").await;
-        side.agent.send(&update(&format!("s{other}"), name)).await;
-        assert_eq!(told(all[other].read_update().await.expect("the other's own")), name);
         for step in 0..20 {
-            assert_eq!(told(all[session].read_update().await.expect("a message")), format!("{name} {step}"));
+            let said = told(soon(all[session].read_update()).await.expect("a message"));
+            assert_eq!(said, format!("{name} {step}"));
         }
-        assert_eq!(told(all[session].read_update().await.expect("the end")), "EndTurn", "{name}");
+        assert_eq!(told(soon(all[session].read_update()).await.expect("the end")), "EndTurn", "{name}");
         restarted(node, before).await;
-        number += 1;
     }
-    assert_eq!(number, 4);
 }
 
-#[tokio::test]
+/// What it knew before it died, it still knows: whose end this is.
+#[tokio::test(start_paused = true)]
+async fn a_killed_coordinator_still_knows_its_turns() {
+    let mut side = client(forgiving()).await;
+    let mut other = session(&mut side, "other").await;
+    let mut session = session(&mut side, "s").await;
+    let node = coordinator(&side.cx);
+    for (name, fault) in FAULTS {
+        session.send_prompt(name).expect("sent");
+        let prompt = asked(&mut side.agent, "session/prompt").await;
+        // Items are worked off as soon as they are taken out of the mailbox.
+        until("the turn has begun", || waiting(&node) == 0).await;
+        assert!(node.inject(Fault::Stall(MOMENT)), "{name}: it runs");
+        side.agent.send(&update("s", "in the turn")).await;
+        stop(&mut side.agent, &prompt, "end_turn").await;
+        side.agent.send(&update("s", "behind it")).await;
+        side.agent.send(&update("other", name)).await;
+        assert_eq!(told(soon(other.read_update()).await.expect("the other's own")), name);
+        assert_eq!(waiting(&node), 2, "{name}: the end of the turn, and what is behind it");
+        let before = node.restarts();
+        assert!(fault(&node), "{name}: it runs");
+        for expected in ["in the turn", "EndTurn", "behind it"] {
+            assert_eq!(told(soon(session.read_update()).await.expect("a message")), expected, "{name}");
+        }
+        restarted(&node, before).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_killed_supervisor_loses_nothing() {
     let mut side = plain().await;
     let mut all = sessions(&mut side, 3).await;
     let supervisor = supervisor(&side.cx);
+    let nodes = supervisor.children();
+    let mut other = session(&mut side, "other").await;
     for round in 0..3 {
-        for (number, _) in all.iter().enumerate() {
-            side.agent.send(&update(&format!("s{number}"), &format!("{round} before"))).await;
+        let name = |number: usize| format!("s{number}");
+        for (number, session) in all.iter_mut().enumerate() {
+            // Only a kill ends this.
+            assert!(nodes[number].inject(Fault::Stall(Duration::from_secs(1_000_000))), "it runs");
+            session.send_prompt(round).expect("sent");
+            let prompt = asked(&mut side.agent, "session/prompt").await;
+            side.agent.send(&update(&name(number), &format!("{round} before"))).await;
+            stop(&mut side.agent, &prompt, "end_turn").await;
+        }
+        arrived(&mut side.agent, &mut other, "other").await;
+        for node in &nodes {
+            assert_eq!(waiting(node), 3, "a turn, what was said, the end of the turn");
         }
         assert!(supervisor.kill());
-        for (number, _) in all.iter().enumerate() {
-            side.agent.send(&update(&format!("s{number}"), &format!("{round} after"))).await;
+        for number in 0..all.len() {
+            side.agent.send(&update(&name(number), &format!("{round} after"))).await;
         }
         for session in &mut all {
-            assert_eq!(told(session.read_update().await.expect("a message")), format!("{round} before"));
-            assert_eq!(told(session.read_update().await.expect("a message")), format!("{round} after"));
+            for expected in [format!("{round} before"), "EndTurn".to_owned(), format!("{round} after")] {
+                assert_eq!(told(soon(session.read_update()).await.expect("a message")), expected);
+            }
         }
     }
     // New sessions find the new supervisor.

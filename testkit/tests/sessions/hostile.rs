@@ -2,18 +2,11 @@
 
 use std::time::Duration;
 
-use greenroom::{ActiveSession, Agent, ConnectionTo, Error};
+use greenroom::{Agent, ConnectionTo, Error};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::support::*;
-
-async fn session(side: &mut Side, name: &str) -> ActiveSession<'static, Agent> {
-    let cx = side.cx.clone();
-    let opening = tokio::spawn(async move { cx.build_session("/").block_task().start_session().await });
-    open(&mut side.agent, name).await;
-    opening.await.expect("no panic").expect("a session")
-}
 
 /// An update of this kind, in session `s`.
 fn odd(update: Value) -> Value {

@@ -2,7 +2,9 @@
 
 mod cancelling;
 mod coordinator;
+mod dropping;
 mod hostile;
+mod leaving;
 mod opening;
 mod proxied;
 mod reading;

@@ -1,12 +1,16 @@
 //! Sessions that a proxy opens for its client.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom::runtime::{Fault, Node};
 use greenroom::schema::NewSessionRequest;
-use greenroom::{Agent, Client, Conductor, ConnectionTo, Proxy, on_receive_request};
+use greenroom::{ActiveSession, Agent, Client, Conductor, ConnectionTo, Proxy, on_receive_request};
 use greenroom_testkit::scripted::{Local, pair};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use super::support::{result, update};
+use super::support::{FAULTS, coordinator, permission, result, soon, told, update, waiting};
 
 fn beyond(mut message: Value) -> Value {
     message["params"] = json!({ "method": message["method"], "params": message["params"] });
@@ -105,6 +109,96 @@ async fn the_rest_of_a_session_can_be_passed_on() {
     conductor.expect(result(&json!("f"), json!({ "content": "text" }))).await;
     conductor.send(&beyond(update("s", "three"))).await;
     conductor.expect(update("s", "three")).await;
+}
+
+/// A proxy whose foreground is in the hands of the test.
+async fn proxy() -> (Local, ConnectionTo<Conductor>) {
+    let (conductor, link) = pair(64 * 1024);
+    let (give, take) = oneshot::channel();
+    tokio::spawn(Proxy.builder().connect_with(link, async |cx: ConnectionTo<Conductor>| {
+        give.send(cx.clone()).expect("the test waits");
+        cx.incoming_closed().await;
+        Ok(())
+    }));
+    (conductor, take.await.expect("a connection"))
+}
+
+/// Opens a session of the proxy itself.
+async fn own(
+    conductor: &mut Local,
+    cx: &ConnectionTo<Conductor>,
+    session: &str,
+) -> (ActiveSession<'static, Conductor>, Arc<Node>) {
+    let cx = cx.clone();
+    let tree = cx.clone();
+    let ours = tokio::spawn(async move { cx.build_session("/").block_task().start_session().await });
+    let asked = conductor.receive().await;
+    conductor.send(&result(&asked["id"], json!({ "sessionId": session }))).await;
+    (ours.await.expect("no panic").expect("a session"), coordinator(&tree))
+}
+
+/// The session's coordinator dies while the message that passes the rest on, and more on both sides of
+/// it, waits in its mailbox.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_being_passed_on_survives_its_coordinator() {
+    for (name, fault) in FAULTS {
+        let (mut conductor, cx) = proxy().await;
+        let (mut other, _) = own(&mut conductor, &cx, "other").await;
+        let (mut session, node) = own(&mut conductor, &cx, "s").await;
+        conductor.send(&beyond(update("s", "unread"))).await;
+        conductor.send(&beyond(update("other", "first"))).await;
+        assert_eq!(told(soon(other.read_update()).await.expect("a message")), "first");
+        assert!(node.inject(Fault::Stall(Duration::from_millis(1))), "{name}: it runs");
+        session.send_prompt("prepare").expect("sent");
+        assert_eq!(conductor.receive().await["params"]["method"], "session/prompt");
+        for message in [update("s", "one"), permission("p", "s"), update("other", "second")] {
+            conductor.send(&beyond(message)).await;
+        }
+        assert_eq!(told(soon(other.read_update()).await.expect("a message")), "second");
+        session.proxy_remaining_messages().expect("it runs");
+        for message in [update("s", "two"), update("other", "third")] {
+            conductor.send(&beyond(message)).await;
+        }
+        assert_eq!(told(soon(other.read_update()).await.expect("a message")), "third");
+        assert_eq!(waiting(&node), 5, "{name}: a turn, two messages, the change, a message");
+        assert!(fault(&node), "{name}: it runs");
+        conductor.send(&beyond(update("s", "three"))).await;
+        for expected in ["unread", "one"] {
+            assert_eq!(soon(conductor.receive()).await, update("s", expected), "{name}");
+        }
+        let passed = soon(conductor.receive()).await;
+        assert_eq!(passed["method"], "session/request_permission", "{name}");
+        for expected in ["two", "three"] {
+            assert_eq!(soon(conductor.receive()).await, update("s", expected), "{name}");
+        }
+        conductor.send(&result(&passed["id"], json!({ "outcome": { "outcome": "cancelled" } }))).await;
+        let answer = soon(conductor.receive()).await;
+        assert_eq!((&answer["id"], &answer["result"]["outcome"]["outcome"]), (&json!("p"), &json!("cancelled")));
+    }
+}
+
+/// It dies later: where messages go is not forgotten.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_passed_on_survives_its_coordinator() {
+    for (name, fault) in FAULTS {
+        let (mut conductor, cx) = proxy().await;
+        let (mut other, _) = own(&mut conductor, &cx, "other").await;
+        let (session, node) = own(&mut conductor, &cx, "s").await;
+        session.proxy_remaining_messages().expect("it runs");
+        conductor.send(&beyond(update("s", "one"))).await;
+        conductor.expect(update("s", "one")).await;
+        assert!(node.inject(Fault::Stall(Duration::from_millis(1))), "{name}: it runs");
+        for message in [update("s", "two"), permission("p", "s"), update("other", "behind it")] {
+            conductor.send(&beyond(message)).await;
+        }
+        assert_eq!(told(soon(other.read_update()).await.expect("a message")), "behind it");
+        assert_eq!(waiting(&node), 2, "{name}: both messages");
+        assert!(fault(&node), "{name}: it runs");
+        conductor.send(&beyond(update("s", "three"))).await;
+        assert_eq!(soon(conductor.receive()).await, update("s", "two"), "{name}");
+        assert_eq!(soon(conductor.receive()).await["method"], "session/request_permission", "{name}");
+        assert_eq!(soon(conductor.receive()).await, update("s", "three"), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -4,21 +4,14 @@ use std::time::Duration;
 
 use greenroom::schema::SessionNotification;
 use greenroom::util::MatchDispatch;
-use greenroom::{ActiveSession, Client, ConnectionTo, is_incoming_transport_closed};
 use greenroom::{
     Agent, ConnectionOptions, Dispatch, Error, ErrorCode, HandleDispatchFrom, Handled, Origin, Result, SessionMessage,
 };
+use greenroom::{Client, ConnectionTo, is_incoming_transport_closed};
 use greenroom_testkit::scripted::pair;
 use serde_json::json;
 
-use super::support::{Side, asked, client, open, permission, plain, result, stop, told, update};
-
-async fn session(side: &mut Side, name: &str) -> ActiveSession<'static, Agent> {
-    let cx = side.cx.clone();
-    let ours = tokio::spawn(async move { cx.build_session("/").block_task().start_session().await });
-    open(&mut side.agent, name).await;
-    ours.await.expect("no panic").expect("a session")
-}
+use super::support::{asked, client, permission, plain, result, session, stop, told, update};
 
 #[tokio::test]
 async fn the_error_of_a_prompt_reaches_the_reader_and_the_session_goes_on() {

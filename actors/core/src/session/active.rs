@@ -17,7 +17,7 @@ use super::coordinator::SessionItem;
 use super::entry::SessionEntry;
 use super::message::SessionMessage;
 use super::queue::Event;
-use crate::connection::Step;
+use crate::connection::{Shared, Step};
 use crate::connection_to::ConnectionTo;
 use crate::handlers::Delivery;
 use crate::request::would_deadlock;
@@ -33,8 +33,8 @@ use crate::util::MatchDispatch;
 /// most [`session_cap`](crate::ConnectionOptions::session_cap) bytes wait; above that the session
 /// fails, and only it.
 ///
-/// Dropping it sends nothing. What comes for the session afterwards is dropped; its requests are
-/// answered with an error.
+/// Dropping it sends no message of its own. What nobody has read, and what comes for the session
+/// afterwards, is dropped; requests are answered with an error.
 pub struct ActiveSession<'runner, Link>
 where
     Link: HasPeer<Agent>,
@@ -64,6 +64,11 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
             owns: true,
             _runner: PhantomData,
         })
+    }
+
+    /// What closes the session without this handle.
+    pub(super) fn place(&self) -> Place {
+        Place { connection: self.connection.shared().clone(), entry: self.entry.clone() }
     }
 
     /// Completes what was opened before the response was there.
@@ -123,11 +128,14 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
         // Before the request is sent: its answer must find the turn.
         let began = SessionItem::TurnBegan(turn, prepared.cancellation_handle());
         self.entry.tell(began).map_err(|_| self.closed())?;
-        let entry = self.entry.clone();
+        // An open prompt must not keep the session: who dropped it is not going to read.
+        let entry = Arc::downgrade(&self.entry);
         prepared.on_receiving_result(async move |response| {
             let outcome = response.map(|response| response.stop_reason);
-            // A session that was dropped meanwhile has nobody to tell.
-            let _ = entry.tell(SessionItem::TurnEnded(turn, outcome));
+            if let Some(entry) = entry.upgrade() {
+                // A session that was dropped meanwhile has nobody to tell.
+                let _ = entry.tell(SessionItem::TurnEnded(turn, outcome));
+            }
             Ok(())
         })
     }
@@ -193,7 +201,8 @@ impl<Link: HasPeer<Agent>> ActiveSession<'_, Link> {
     }
 
     fn closed(&self) -> Error {
-        self.entry.queue().ended().unwrap_or_else(|| self.connection.shared().closed_error())
+        let ended = self.entry.queue().ended().or_else(|| self.entry.failure());
+        ended.unwrap_or_else(|| self.connection.shared().closed_error())
     }
 }
 
@@ -215,6 +224,19 @@ impl<Link: HasPeer<Agent>> ActiveSession<'static, Link> {
         self.entry.tell(SessionItem::Forward(forward)).map_err(|_| self.closed())?;
         self.owns = false;
         Ok(())
+    }
+}
+
+/// The place of a session in its connection.
+pub(super) struct Place {
+    connection: Arc<Shared>,
+    entry: Arc<SessionEntry>,
+}
+
+impl Place {
+    /// Nobody is going to read the session.
+    pub(super) fn close(&self) {
+        self.connection.sessions.close(&self.entry);
     }
 }
 

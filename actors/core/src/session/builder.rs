@@ -15,7 +15,7 @@ use super::active::ActiveSession;
 use super::setup::{Handover, attach, no_directory, spawn_callback};
 use crate::connection_to::ConnectionTo;
 use crate::mcp_server::{Attached, Attachments};
-use crate::request::PreparedRequest;
+use crate::request::{PreparedRequest, RequestCancellationHandle};
 use crate::responder::Responder;
 use crate::role::HasPeer;
 use crate::role::acp::{Agent, Client};
@@ -267,7 +267,7 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
 }
 
 /// Asks the peer to cancel if nobody waits for the answer any more.
-pub(super) struct CancelOnDrop(pub(super) Option<crate::request::RequestCancellationHandle>);
+struct CancelOnDrop(Option<RequestCancellationHandle>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

@@ -15,7 +15,7 @@ use super::member::Member;
 use super::queue::ReaderQueue;
 use crate::connection::Shared;
 use crate::handlers::Delivery;
-use crate::runtime::{Mailbox, Node, RestartBudget, RestartPolicy, Seat, Verdict};
+use crate::runtime::{Mailbox, Node, Outcome, RestartBudget, RestartPolicy, Seat, Verdict};
 
 /// One open session.
 ///
@@ -93,6 +93,14 @@ impl SessionEntry {
     /// Whether it was there when the handlers of this generation were.
     pub(crate) fn is_known_to(&self, generation: u64) -> bool {
         self.since_generation.load(Ordering::Acquire) <= generation
+    }
+
+    /// Why its coordinator was given up, if it was.
+    pub(super) fn failure(&self) -> Option<Error> {
+        match self.node.outcome() {
+            Some(Outcome::Failed(error)) => Some(error),
+            Some(Outcome::Finished) | None => None,
+        }
     }
 
     pub(super) fn queue(&self) -> &ReaderQueue {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use greenroom_protocol::{BoxFuture, Error, Result};
 use ractor::{ActorCell, SpawnErr};
+use tokio::runtime::Handle;
 
 use crate::runtime::{Node, Verdict};
 
@@ -29,4 +30,25 @@ pub(crate) trait Member: Send + Sync {
 
     /// Works off what is left, after its end was told and its actor is gone.
     fn wind_up<'a>(&'a self) -> BoxFuture<'a, ()>;
+}
+
+/// Ends a member whose actor does not come back: what it was told before is worked off in a task, then it
+/// has failed for this reason.
+pub(super) fn retire(member: Arc<dyn Member>, error: &Error, runtime: &Handle) {
+    member.end(error.clone());
+    member.node().kill();
+    let last = Last { member, error: error.clone() };
+    runtime.spawn(async move { last.member.wind_up().await });
+}
+
+/// Tells a reader the end, whatever becomes of the task that hands over what is left.
+struct Last {
+    member: Arc<dyn Member>,
+    error: Error,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.member.fail(self.error.clone());
+    }
 }

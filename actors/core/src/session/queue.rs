@@ -132,6 +132,19 @@ impl ReaderQueue {
         }
     }
 
+    /// Nobody reads any more: nothing more comes, for this reason, and what is queued is dropped, which
+    /// answers requests.
+    pub(super) fn close(&self, error: Error) {
+        self.end(error);
+        let unread = {
+            let mut state = self.state.lock();
+            state.bytes = 0;
+            std::mem::take(&mut state.events)
+        };
+        // Outside of the lock: dropping a request sends its answer.
+        drop(unread);
+    }
+
     /// Why nothing more comes.
     pub(super) fn ended(&self) -> Option<Error> {
         self.state.lock().ended.as_deref().cloned()

@@ -10,8 +10,8 @@ use greenroom_protocol::schema::{
 };
 use greenroom_protocol::{JsonRpcRequest, Result, method};
 
-use super::active::ActiveSession;
-use super::builder::{Blocking, CancelOnDrop, NonBlocking, SessionBlockState};
+use super::active::{ActiveSession, Place};
+use super::builder::{Blocking, NonBlocking, SessionBlockState};
 use super::setup::{Handover, spawn_callback};
 use crate::connection_to::ConnectionTo;
 use crate::request::RequestCancellationHandle;
@@ -118,16 +118,22 @@ impl Restored for ResumeSessionResponse {
     }
 }
 
+/// A request that was sent, and the session that it is about.
+struct Sent {
+    handle: RequestCancellationHandle,
+    place: Place,
+}
+
 /// Opens the session's place, then sends the request: what the agent replays before its answer has
 /// a reader. `then` gets the session inside the dispatch step of the answer.
 fn restore<C: HasPeer<Agent>, Request: Restore>(
     connection: &ConnectionTo<C>,
     request: Request,
     then: impl FnOnce(Result<RestoredSession<'static, C, Request::Response>>) -> Result<()> + Send + 'static,
-) -> Result<RequestCancellationHandle> {
+) -> Result<Sent> {
     let mut session = ActiveSession::open(connection, NewSessionResponse::new(request.session().clone()))?;
     let prepared = connection.prepare_request_to(Agent, request);
-    let handle = prepared.cancellation_handle();
+    let sent = Sent { handle: prepared.cancellation_handle(), place: session.place() };
     prepared.on_receiving_result(async move |response| {
         then(response.map(|response| {
             let (modes, options, meta) = response.parts();
@@ -137,7 +143,20 @@ fn restore<C: HasPeer<Agent>, Request: Restore>(
             RestoredSession { session, response }
         }))
     })?;
-    Ok(handle)
+    Ok(sent)
+}
+
+/// Nobody waits for the session any more: the agent is asked to cancel, and what it says meanwhile does
+/// not wait for the reader who never comes. It may itself wait for an answer before it gives one.
+struct GiveUp(Option<Sent>);
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        if let Some(Sent { handle, place }) = self.0.take() {
+            let _ = handle.cancel();
+            place.close();
+        }
+    }
 }
 
 async fn restore_blocking<C: HasPeer<Agent>, Request: Restore>(
@@ -145,14 +164,15 @@ async fn restore_blocking<C: HasPeer<Agent>, Request: Restore>(
     request: Request,
 ) -> Result<RestoredSession<'static, C, Request::Response>> {
     let (give, opened) = Handover::new(connection, Request::METHOD);
-    let handle = restore(connection, request, move |restored| {
+    let sent = restore(connection, request, move |restored| {
+        // Who waited may be gone: then the session is dropped again.
         let _ = give.send(restored);
         Ok(())
     })?;
-    let mut cancel = CancelOnDrop(Some(handle));
-    let restored = opened.await;
-    cancel.0 = None;
-    restored
+    let mut give_up = GiveUp(Some(sent));
+    let restored = opened.await?;
+    give_up.0 = None;
+    Ok(restored)
 }
 
 macro_rules! restoring {
@@ -180,7 +200,8 @@ macro_rules! restoring {
         impl<Counterpart: HasPeer<Agent>> RestoreSessionBuilder<Counterpart, $request, Blocking> {
             /// Starts the session and waits for it. What the agent replayed waits for the reader.
             ///
-            /// Dropping the future before that asks the agent to cancel.
+            /// Dropping the future before that asks the agent to cancel, and answers its requests in this
+            /// session with an error.
             ///
             /// # Errors
             /// The agent's error; or why its answer cannot come.

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use greenroom_protocol::Error;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::runtime::Handle;
 
-use super::member::Member;
+use super::member::{Member, retire};
 use super::table::SessionTable;
 use crate::connection::Shared;
 use crate::runtime::{Live, Outcome, Verdict, death_of};
@@ -53,7 +54,7 @@ impl SessionsSupervisor {
 
     async fn died(&self, entry: Arc<dyn Member>, me: &ActorRef<SessionsMessage>, state: &mut Sessions) {
         if entry.node().outcome().is_some() {
-            return;
+            return self.table().left(entry.number());
         }
         match entry.death() {
             Verdict::Restart(after) if after.is_zero() => Box::pin(self.start(entry, me, state)).await,
@@ -65,7 +66,9 @@ impl SessionsSupervisor {
                 tracing::error!(actor = entry.node().path(), "a coordinator died too often: its session fails");
                 let error = Error::internal_error().data("the coordinator of this session died too often");
                 entry.node().set_outcome(Outcome::Failed(error.clone()));
-                entry.fail(error);
+                self.table().left(entry.number());
+                // It may have had a request in its hands: the reader gets what came before.
+                retire(entry, &error, &Handle::current());
             }
         }
     }

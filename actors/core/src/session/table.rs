@@ -1,6 +1,6 @@
 //! The open sessions of one connection: from a session id to its coordinator.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::time::Duration;
 
 use super::entry::{ById, Limits, SessionEntry};
-use super::member::Member;
+use super::member::{Member, retire};
 use super::supervisor::SessionsMessage;
 use crate::connection::{ConnectionMessage, Shared};
 use crate::handlers::Delivery;
@@ -37,7 +37,11 @@ pub(crate) struct SessionTable {
 #[derive(Default)]
 struct Open {
     sessions: HashSet<ById>,
-    /// Opened, and not seen by the supervisor yet.
+    /// Dropped or opened again, by their numbers, until their coordinators have worked off what they were
+    /// told: whoever reads one waits for its end, and whoever asked in one for an answer.
+    leaving: HashMap<u64, Arc<dyn Member>>,
+    /// Opened, and not seen by the supervisor yet. They are members already, so that nobody is lost who
+    /// is taken out of here.
     fresh: Vec<Arc<dyn Member>>,
     /// Other actors below the same supervisor.
     #[cfg(feature = "unstable_protocol_v2")]
@@ -84,7 +88,10 @@ impl SessionTable {
             let mut open = self.open.lock();
             let node = open.place(connection)?.child(&format!("session-{number}"), "session");
             let entry = self.entry(connection, &id, number, node);
-            let replaced = open.sessions.replace(ById(entry.clone()));
+            let replaced = open.sessions.replace(ById(entry.clone())).map(|ById(replaced)| replaced);
+            if let Some(replaced) = &replaced {
+                open.leaves(replaced);
+            }
             if open.ended.remove(&*id.0) {
                 open.ended_order.retain(|ended| *ended != id.0);
             }
@@ -95,7 +102,7 @@ impl SessionTable {
             entry.belongs_to(connection.dynamic.announce());
             (entry, replaced)
         };
-        if let Some(ById(replaced)) = replaced {
+        if let Some(replaced) = replaced {
             replaced.end(Error::internal_error().data("this session was opened again on the same connection"));
             self.disown(replaced.node());
         }
@@ -182,10 +189,14 @@ impl SessionTable {
             if open.sessions.get(entry.key()).is_some_and(|ById(known)| Arc::ptr_eq(known, entry)) {
                 open.sessions.remove(entry.key());
                 open.remember(entry.id());
+                open.leaves(entry);
             }
             self.count.store(open.sessions.len(), Ordering::Release);
         }
-        entry.end(Error::internal_error().data("the session was dropped"));
+        let error = Error::internal_error().data("the session was dropped");
+        // At once: others may know the session for as long as the agent waits for an answer in it.
+        entry.queue().close(error.clone());
+        entry.end(error);
         self.disown(entry.node());
     }
 
@@ -211,39 +222,37 @@ impl SessionTable {
     /// The connection is gone, and the coordinators with it. What they had not handed to the readers
     /// yet is handed over, then the readers are told.
     pub(crate) fn kill_all(&self, error: &Error, runtime: &Handle) {
-        let members = {
+        let (members, _fresh) = {
             let mut open = self.open.lock();
             open.closed.get_or_insert_with(|| error.clone());
             open.supervisor = None;
             self.count.store(0, Ordering::Release);
             let members: Vec<_> = open.members().collect();
             open.sessions.clear();
+            open.leaving.clear();
             #[cfg(feature = "unstable_protocol_v2")]
             open.coordinations.clear();
-            // Those of them that are no members any more still hold what they were told.
             (members, std::mem::take(&mut open.fresh))
         };
-        let (members, never_started) = members;
-        drop(never_started);
         for member in members {
-            member.end(error.clone());
-            member.node().kill();
-            let last = Last { member, error: error.clone() };
-            runtime.spawn(async move { last.member.wind_up().await });
+            retire(member, error, runtime);
         }
     }
 
     // --- for the supervisor ---------------------------------------------------------------------
 
-    /// A supervisor takes over: every session, to be started.
+    /// A supervisor takes over: every session, to be started, those included that are leaving.
     pub(super) fn supervised_by(&self, supervisor: ActorRef<SessionsMessage>) -> Vec<Arc<dyn Member>> {
-        let mut open = self.open.lock();
-        open.supervisor = Some(supervisor);
-        // What was closed and not started yet still has to work off its mailbox.
-        let mut all = std::mem::take(&mut open.fresh);
-        all.extend(open.members().filter(|known| known.node().outcome().is_none()));
+        let (mut all, _gone, _fresh) = {
+            let mut open = self.open.lock();
+            open.supervisor = Some(supervisor);
+            let ended = |member: &Arc<dyn Member>| member.node().outcome().is_some();
+            // Their ends were told to a supervisor that died.
+            let gone: Vec<_> = open.leaving.extract_if(|_, member| ended(member)).collect();
+            let all: Vec<_> = open.members().filter(|member| !ended(member)).collect();
+            (all, gone, std::mem::take(&mut open.fresh))
+        };
         all.sort_by_key(|member| member.number());
-        all.dedup_by_key(|member| member.number());
         all
     }
 
@@ -252,21 +261,16 @@ impl SessionTable {
         std::mem::take(&mut self.open.lock().fresh)
     }
 
+    /// The actor with this number has ended: nothing of it is left to do.
+    pub(super) fn left(&self, number: u64) {
+        let gone = self.open.lock().leaving.remove(&number);
+        // Outside of the lock: the last one that knows a session drops what is left in it.
+        drop(gone);
+    }
+
     /// Where the supervisor stands in the tree, once there is a session.
     pub(crate) fn node(&self) -> Option<Arc<Node>> {
         self.open.lock().node.clone()
-    }
-}
-
-/// Tells a reader the end, whatever becomes of the task that hands over what is left.
-struct Last {
-    member: Arc<dyn Member>,
-    error: Error,
-}
-
-impl Drop for Last {
-    fn drop(&mut self) {
-        self.member.fail(self.error.clone());
     }
 }
 
@@ -284,9 +288,17 @@ impl Open {
 
     fn members(&self) -> impl Iterator<Item = Arc<dyn Member>> + '_ {
         let sessions = self.sessions.iter().map(|ById(session)| session.clone() as Arc<dyn Member>);
+        let sessions = sessions.chain(self.leaving.values().cloned());
         #[cfg(feature = "unstable_protocol_v2")]
         let sessions = sessions.chain(self.coordinations.iter().cloned());
         sessions
+    }
+
+    /// A session is nobody's any more. One whose actor has ended has nothing left to do.
+    fn leaves(&mut self, entry: &Arc<SessionEntry>) {
+        if entry.node().outcome().is_none() {
+            self.leaving.insert(entry.opened(), entry.clone());
+        }
     }
 
     fn remember(&mut self, id: &Arc<str>) {
@@ -300,3 +312,6 @@ impl Open {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
