@@ -74,6 +74,12 @@ impl Frame {
         }
     }
 
+    /// Copies the text of a message. As it came it shares its memory with what was read together
+    /// with it, and who keeps a frame for long keeps that too.
+    pub fn detach(&mut self) {
+        self.text = Bytes::copy_from_slice(&self.text);
+    }
+
     /// Sorts a scanned object by its members.
     pub(crate) fn classify(text: Bytes, envelope: Envelope, method: Option<Box<str>>) -> Self {
         match shape(&text, &envelope) {

@@ -171,10 +171,10 @@ async fn a_driver_that_panics_ends_the_connection_with_an_error() {
     assert!(error.to_string().contains("driver panicked"), "{error:?}");
 }
 
-/// Of two requests with one id only one is known, so the other one's answer never comes.
-#[tokio::test(start_paused = true)]
-async fn answers_that_never_come_do_not_keep_a_driver_from_ending_in_order() {
-    let (left, mut peer) = tokio::io::duplex(1024);
+/// What a connection says about these lines when it fails while their responders are held, and whether
+/// its driver ended by itself. With `blocks`, the handler of the first request never returns.
+async fn said_by_a_failing_connection(lines: &str, blocks: bool) -> (String, bool) {
+    let (left, mut peer) = tokio::io::duplex(4096);
     let (asked, finished) = oneshot::channel();
     let (ended, end) = oneshot::channel();
     let work = async move {
@@ -189,27 +189,64 @@ async fn answers_that_never_come_do_not_keep_a_driver_from_ending_in_order() {
     let serving = Agent.builder().on_receive_request(
         async move |_: UntypedMessage, responder: Responder<Value>, _cx: ConnectionTo<Client>| {
             hold.send(responder).expect("a foreground");
+            if blocks {
+                pending::<()>().await;
+            }
             Ok(())
         },
         on_receive_request!(),
     );
-    let twice = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_stuck\"}\n".repeat(2);
-    tokio::io::AsyncWriteExt::write_all(&mut peer, twice.as_bytes()).await.unwrap();
-    let (first, second) = soon(async {
-        let mut both = None;
-        let failed = serving.connect_with(link(left).with_driver(driver), async |_cx: ConnectionTo<Client>| {
-            both = Some((held.recv().await.unwrap(), held.recv().await.unwrap()));
-            Err::<(), _>(Error::internal_error().data("expected by the test"))
-        });
-        assert!(failed.await.unwrap_err().to_string().contains("expected by the test"));
-        both.expect("two requests")
-    })
-    .await;
-    assert!(end.await.is_ok(), "the driver ended by itself");
+    tokio::io::AsyncWriteExt::write_all(&mut peer, lines.as_bytes()).await.unwrap();
+    let mut responders = Vec::new();
+    soon(serving.connect_with(link(left).with_driver(driver), async |cx: ConnectionTo<Client>| {
+        responders.extend(held.recv().await);
+        while cx.tree().snapshot().to_string().matches("in-flight=2").count() == 0 {
+            tokio::task::yield_now().await;
+        }
+        if !blocks {
+            responders.extend(held.recv().await);
+        }
+        Err::<(), _>(Error::internal_error().data("expected by the test"))
+    }))
+    .await
+    .unwrap_err();
     let mut said = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut peer, &mut said).await.unwrap();
-    assert!(said.contains("connection_terminated") && said.lines().count() == 1, "{said}");
-    drop((first, second));
+    (said, end.await.is_ok())
+}
+
+/// The ids that were answered in each line.
+fn answered(said: &str) -> Vec<Vec<Value>> {
+    let ids = |line: &str| {
+        assert!(line.contains("connection_terminated"), "{line}");
+        match serde_json::from_str(line).expect("JSON") {
+            Value::Array(entries) => entries.into_iter().map(|entry| entry["id"].clone()).collect(),
+            single => vec![single["id"].clone()],
+        }
+    };
+    said.lines().map(ids).collect()
+}
+
+fn request(id: u32) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"_held"}}"#)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_connection_answers_both_of_two_requests_with_one_id() {
+    let twice = format!("{0}\n{0}\n", request(1));
+    let (said, ended) = said_by_a_failing_connection(&twice, false).await;
+    assert_eq!(answered(&said), [[1], [1]]);
+    assert!(ended, "the driver ended by itself: no answer was waited for in vain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_connection_answers_a_batch_whatever_became_of_its_entries() {
+    let batch = |second| format!("[{},{}]\n", request(1), request(second));
+    for (second, blocks) in [(2, false), (2, true), (1, false), (1, true)] {
+        let (said, ended) = said_by_a_failing_connection(&batch(second), blocks).await;
+        assert_eq!(answered(&said), [[1, second]], "{blocks}");
+        assert!(ended, "{blocks}");
+    }
 }
 
 #[tokio::test]

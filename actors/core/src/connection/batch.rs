@@ -55,6 +55,12 @@ impl BatchHandle {
 }
 
 impl BatchSlot {
+    /// No entry of this batch is dispatched any more: it is complete when all that were are
+    /// answered.
+    pub(crate) fn ends_here(&self, shared: &Shared) {
+        self.batch.dispatched(shared);
+    }
+
     pub(crate) fn settle(&self, answer: Outbound, shared: &Shared) -> Result<(), Error> {
         let complete = self.batch.answers.lock().settle(self.slot, answer);
         send(complete, shared)

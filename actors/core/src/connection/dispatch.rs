@@ -129,7 +129,7 @@ impl<C: Role> Dispatch<C> {
     async fn step(&mut self, step: Step) {
         // The foreground of `connect_with` is done: only answers that somebody may still await
         // matter, and what is dropped here is answered by its guard where that is possible.
-        if self.shared.is_draining() && !matches!(step, Step::Response(..)) {
+        if self.shared.is_draining() && !matches!(step, Step::Response(..) | Step::BatchDispatched(..)) {
             return;
         }
         match step {

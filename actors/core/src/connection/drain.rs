@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::message::Step;
 use super::shared::Shared;
 use super::supervisor::ConnectionMessage;
+use crate::handlers::gone;
 
 /// The close callbacks of one connection.
 #[derive(Default)]
@@ -92,9 +93,20 @@ impl Shared {
         // Handlers may hang: reading must not wait for what they hold.
         self.in_credit.lift();
         for step in self.steps.close() {
-            if let Step::Eof(end) = step {
-                self.input_ended(end.error);
-            }
+            self.undone(step);
+        }
+    }
+
+    /// What becomes of a step that nobody works off any more.
+    pub(crate) fn undone(&self, step: Step) {
+        match step {
+            Step::Eof(end) => self.input_ended(end.error),
+            // Those of its entries that were dispatched may be answered.
+            Step::BatchDispatched(batch, _) => batch.dispatched(self),
+            // A connection that fails waits for the answers of all that counts as open. One that was
+            // shut down says nothing any more.
+            Step::Request(_, call) if self.termination.borrow().is_some() => drop(call.answer(Err(gone()))),
+            Step::Request(..) | Step::Notification(_) | Step::Response(..) | Step::HandlerAdded => {}
         }
     }
 

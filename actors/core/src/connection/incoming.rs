@@ -19,7 +19,6 @@ use super::batch::BatchHandle;
 use super::call::{CallState, OpenCall};
 use super::message::{InboundCall, Step};
 use super::shared::Shared;
-use crate::handlers::gone;
 use crate::port::Inbound;
 use crate::runtime::{Flow, Inbox, Permit, Stage};
 
@@ -218,10 +217,8 @@ impl Incoming {
     }
 
     fn step(&self, step: Step) {
-        // After the end of the dispatch loop nobody else answers, and a connection that fails waits
-        // for the answers of all that counts as open.
-        if let Err(Step::Request(_, call)) = self.shared.steps.send(step) {
-            let _ = call.answer(Err(gone()));
+        if let Err(refused) = self.shared.steps.send(step) {
+            self.shared.undone(refused);
         }
     }
 }
@@ -244,10 +241,7 @@ impl Stage for Incoming {
                 }
                 Inbound::Eof(end) => {
                     let end = end.clone();
-                    // Without a dispatch loop that would work it off: this side is done already.
-                    if let Err(Step::Eof(end)) = self.shared.steps.send(Step::Eof(end)) {
-                        self.shared.input_ended(end.error);
-                    }
+                    self.step(Step::Eof(end));
                     inbox.commit();
                     let noise = self.noise.last_report();
                     self.report_noise(noise);

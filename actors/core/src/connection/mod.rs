@@ -9,6 +9,7 @@ mod guard;
 mod incoming;
 mod last_words;
 mod message;
+mod open_calls;
 mod outgoing;
 mod pending;
 mod raw;

@@ -23,6 +23,9 @@ use crate::runtime::{Credit, Flow, Inbox, Mailbox, Stage};
 /// little, grows to what a pipe holds so that streams need few system calls.
 const READ: std::ops::RangeInclusive<usize> = 4 * 1024..=64 * 1024;
 
+/// Bytes of memory that lines of any length may share: what two of the largest reads fill.
+const BLOCK: usize = 2 * *READ.end();
+
 /// Reads between two looks at the control messages.
 const READS_PER_RUN: usize = 16;
 
@@ -121,12 +124,15 @@ impl Reader {
     /// When a line, complete or not, is longer than the limit.
     fn deliver_lines(&mut self) -> Result<(), Error> {
         self.deliver_current();
+        let block = self.buffer.capacity();
         while let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
             let length = self.scanned + found;
             if length > self.max_frame {
                 return Err(self.overflow());
             }
             let line = self.buffer.split_to(length).freeze();
+            // A short line keeps no long neighbour in memory: who keeps it counts its length.
+            let line = if block > BLOCK && length < block / 4 { Bytes::copy_from_slice(&line) } else { line };
             self.buffer.advance(1);
             self.scanned = 0;
             self.current = Some((line, 0));
@@ -190,6 +196,10 @@ impl Reader {
     fn make_room(&mut self) -> usize {
         if self.buffer.capacity() - self.buffer.len() < self.next_read / 2 {
             self.buffer.reserve(self.next_read);
+        }
+        if self.buffer.is_empty() && self.buffer.capacity() > BLOCK {
+            // It was for one long line.
+            self.buffer = BytesMut::with_capacity(self.next_read);
         }
         self.buffer.capacity() - self.buffer.len()
     }
@@ -352,5 +362,52 @@ impl Stage for PortReader {
 
     fn quarantine(&mut self, item: Inbound) {
         (self.outlet)(item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a reader of these bytes delivers, its block as large as a fast stream makes it.
+    fn frames(bytes: &str) -> (Vec<Frame>, Reader) {
+        let (sender, frames) = std::sync::mpsc::channel();
+        let outlet: Outlet = Arc::new(move |item| {
+            if let Inbound::Frame(frame, _) = item {
+                sender.send(frame).expect("a test that waits");
+            }
+        });
+        let mut reader =
+            Reader::new(Box::new(tokio::io::empty()), usize::MAX, None, None, Credit::new(usize::MAX), outlet);
+        reader.buffer.extend_from_slice(bytes.as_bytes());
+        reader.deliver_lines().expect("lines");
+        (frames.try_iter().collect(), reader)
+    }
+
+    #[test]
+    fn a_short_line_keeps_no_long_neighbour_in_memory() {
+        let short = r#"{"jsonrpc":"2.0","method":"short"}"#;
+        let long = format!(r#"{{"jsonrpc":"2.0","method":"long","params":["{}"]}}"#, "x".repeat(2 * BLOCK));
+        let (frames, mut reader) = frames(&format!("{short}\n{long}\n{short}\n"));
+        let [before, long, behind] = &frames[..] else { panic!("three frames") };
+        for short in [before, behind] {
+            assert!(short.text().is_unique(), "its text is a copy");
+        }
+        assert!(!long.text().is_unique(), "the text of a long line is shared with the reader");
+        drop(frames);
+        reader.make_room();
+        assert!(reader.buffer.capacity() <= BLOCK, "and its block is not kept for the next");
+    }
+
+    #[test]
+    fn short_lines_share_what_was_read_at_once() {
+        let short = "{\"jsonrpc\":\"2.0\",\"method\":\"short\"}\n";
+        let (frames, mut reader) = frames(&short.repeat(10));
+        let places: Vec<_> = frames.iter().map(|frame| frame.text().as_ptr().addr()).collect();
+        assert!(places.windows(2).all(|pair| pair[0] + short.len() == pair[1]), "{places:?}");
+        // Half of a read is free: there is no new buffer.
+        reader.buffer.reserve(*READ.start());
+        let free = reader.make_room();
+        assert_eq!(reader.make_room(), free);
     }
 }

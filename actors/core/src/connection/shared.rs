@@ -3,7 +3,6 @@
 //! Mailboxes, the reply table and counters: never a transport half, never an actor's state. A
 //! handle that outlives its connection finds closed mailboxes and a closed table.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -24,6 +23,7 @@ use super::call::{CallState, OpenCall};
 use super::drain::CloseCallbacks;
 use super::guard::Guard;
 use super::message::{MethodText, Outgoing, Step, Task};
+use super::open_calls::OpenCalls;
 use super::supervisor::ConnectionMessage;
 use super::tasks::TaskItem;
 use crate::handlers::AnyRegistry;
@@ -108,7 +108,7 @@ pub(crate) struct Shared {
     pub(crate) steps: Mailbox<Step>,
     pub(crate) tasks: Mailbox<TaskItem>,
     pub(crate) pending: Mutex<Pending<i64, Waiter, Cause>>,
-    pub(crate) open_calls: Mutex<HashMap<RequestId, Arc<CallState>>>,
+    pub(crate) open_calls: Mutex<OpenCalls>,
     pub(crate) supervisor: OnceLock<ActorRef<ConnectionMessage>>,
     pub(crate) incoming_closed: watch::Sender<bool>,
     pub(crate) open_count: OpenCount,
@@ -166,7 +166,7 @@ impl Shared {
             steps: Mailbox::new(),
             tasks: Mailbox::new(),
             pending: Mutex::new(Pending::default()),
-            open_calls: Mutex::new(HashMap::new()),
+            open_calls: Mutex::default(),
             supervisor: OnceLock::new(),
             incoming_closed: watch::Sender::new(false),
             open_count: OpenCount::default(),
@@ -200,19 +200,14 @@ impl Shared {
 
     /// Registers an inbound request, so that the peer can cancel it.
     pub(crate) fn open_call(&self, call: &Arc<CallState>) {
-        self.open_calls.lock().insert(call.id().clone(), call.clone());
+        self.open_calls.lock().insert(call);
         self.open_count.add();
     }
 
     /// Forgets an inbound request whose answer is about to be queued: the peer may use its id again
     /// as soon as it has that.
     pub(crate) fn close_call(&self, call: &Arc<CallState>) -> ClosedCall<'_> {
-        let mut open = self.open_calls.lock();
-        // A peer may reuse an id; only the entry of this very request goes.
-        if open.get(call.id()).is_some_and(|known| Arc::ptr_eq(known, call)) {
-            open.remove(call.id());
-        }
-        drop(open);
+        self.open_calls.lock().remove(call);
         ClosedCall { shared: self }
     }
 
@@ -223,7 +218,7 @@ impl Shared {
 
     /// Sets the marker of an inbound request that the peer wants cancelled.
     pub(crate) fn cancel_call(&self, id: &RequestId) {
-        let call = self.open_calls.lock().get(id).cloned();
+        let call = self.open_calls.lock().find(id);
         if let Some(call) = call {
             call.cancelled.set();
             if self.answers_cancelled_permissions && call.permission_of().is_some() {
@@ -236,7 +231,7 @@ impl Shared {
     /// gets a deadline.
     pub(crate) fn cancel_session(&self, id: &str) {
         let asked = |call: &&Arc<CallState>| call.permission_of() == Some(id);
-        let open: Vec<_> = self.open_calls.lock().values().filter(asked).cloned().collect();
+        let open: Vec<_> = self.open_calls.lock().iter().filter(asked).cloned().collect();
         for call in open {
             call.cancelled.set();
             let _ = call.answer(Ok(Bytes::from_static(PERMISSION_CANCELLED)));
@@ -443,11 +438,16 @@ impl Shared {
         }
     }
 
-    /// Answers every inbound request that has no answer yet.
+    /// Answers every inbound request that has no answer yet, at a moment when no further one is
+    /// dispatched.
     pub(crate) fn answer_open_calls(&self, error: &Error) {
-        let open: Vec<_> = self.open_calls.lock().values().cloned().collect();
-        for call in open {
+        let open: Vec<_> = self.open_calls.lock().iter().cloned().collect();
+        for call in &open {
             let _ = call.answer(Err(error.clone()));
+        }
+        // All of them first: an array leaves when nothing of it is missing.
+        for call in &open {
+            call.ends_batch(self);
         }
     }
 

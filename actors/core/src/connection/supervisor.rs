@@ -100,8 +100,6 @@ pub(crate) struct Guard {
     has_servers: bool,
     /// Set once the connection ends in order for this reason.
     failing: Option<ConnectionTermination>,
-    /// Set once a connection that fails does not wait for answers any more.
-    gave_up_answers: bool,
     broken: Option<Error>,
     _live: Live,
 }
@@ -126,7 +124,6 @@ impl Actor for ConnectionSupervisor {
             has_sessions: false,
             has_servers: false,
             failing: None,
-            gave_up_answers: false,
             broken: None,
             _live: live,
         });
@@ -282,16 +279,9 @@ impl Guard {
         }
     }
 
-    /// Time to write what was accepted, or to hear the end of the input of a broken transport. The
-    /// second is given again, while there is something to hear; the first once, when answers were
-    /// waited for that nobody gives (a peer may reuse an id, and then only one of the two requests is
-    /// known): without them the transport can still end in order.
+    /// Time to write what was accepted, or to hear the end of the input of a broken transport. Only
+    /// the second is given again, while there is something to hear.
     fn grace_over(&mut self, me: &ActorRef<ConnectionMessage>) {
-        let waited_for_answers = self.failing.is_some() && !self.sealed && self.kit.shared.open_count.now() > 0;
-        if waited_for_answers && !std::mem::replace(&mut self.gave_up_answers, true) {
-            self.kit.shared.seal();
-            return self.later(GRACE, me, ConnectionMessage::GraceOver);
-        }
         let listening = self.failing.is_none() && !self.input_ended && !self.sealed;
         if listening && self.kit.last_words.still_come() {
             self.later(GRACE, me, ConnectionMessage::GraceOver);
@@ -341,10 +331,8 @@ impl Guard {
         shared.terminate(termination.clone());
         let _ = self.kit.pending.send(PendingItem::FailAll(Cause::Terminated(termination)));
         let reason = gone();
-        shared.answer_open_calls(&reason);
-        // What still waits for its handler was just answered: running it would be for nothing.
+        // What still waits for its handler is answered here: running it would be for nothing.
         shared.begin_drain();
-        // Read in between.
         shared.answer_open_calls(&reason);
         shared.finish_behind_answers();
         if self.broken.is_none() {

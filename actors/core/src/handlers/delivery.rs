@@ -14,6 +14,9 @@ use crate::responder::{Responder, ResponseRouter};
 use crate::role::RoleId;
 use crate::runtime::Permit;
 
+/// Longer messages have memory that nearly is their own: see the transport reader.
+const SHORT: usize = 64 * 1024;
+
 /// One message that is offered to handlers.
 #[derive(Debug)]
 pub(crate) enum Delivery {
@@ -87,6 +90,16 @@ impl Delivery {
     pub(crate) fn release_credit(&mut self) {
         if let Self::Request(call, _) | Self::Notification(call) = self {
             call.permit = None;
+        }
+    }
+
+    /// Lets go of the memory that the message shares with its neighbours on the wire, where that may
+    /// be much more than its own: for who keeps many of them and counts their lengths.
+    pub(crate) fn detach(&mut self) {
+        if let Self::Request(call, _) | Self::Notification(call) = self
+            && call.frame.text().len() < SHORT
+        {
+            call.frame.detach();
         }
     }
 

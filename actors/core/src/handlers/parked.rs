@@ -22,6 +22,7 @@ impl Parked {
     #[must_use]
     pub(crate) fn push(&mut self, mut delivery: Delivery) -> Vec<Delivery> {
         delivery.release_credit();
+        delivery.detach();
         let size = delivery.size();
         self.bytes += size;
         self.messages.push_back((delivery, size));
@@ -79,6 +80,15 @@ mod tests {
         let evicted = parked.push(note(MESSAGES, 0));
         assert_eq!(evicted.iter().map(number).collect::<Vec<_>>(), [0]);
         assert_eq!(parked.pop().as_ref().map(number), Some(1));
+    }
+
+    #[test]
+    fn what_is_kept_has_memory_of_its_own() {
+        let (mut parked, note) = (Parked::default(), note(0, 10));
+        let Delivery::Notification(call) = &note else { panic!("a notification") };
+        let neighbour = call.frame.text().clone();
+        assert!(parked.push(note).is_empty());
+        assert!(neighbour.is_unique());
     }
 
     #[test]

@@ -38,6 +38,18 @@ struct State {
     waker: Option<Waker>,
 }
 
+/// Unread bytes up to which a message may share its memory with what was read together with it.
+const SHARED: usize = 64 * 1024;
+
+impl State {
+    /// A reader that keeps up costs no copy; what piles up takes no more memory than is counted.
+    fn detach(&self, delivery: &mut Delivery) {
+        if self.bytes > SHARED {
+            delivery.detach();
+        }
+    }
+}
+
 /// First in, first out. The only event of a reader that keeps up stands in place.
 #[derive(Default)]
 struct Events {
@@ -67,7 +79,7 @@ impl Events {
 impl ReaderQueue {
     /// Queues an event. Above `cap` bytes the session has failed: the reader hears so after what
     /// is queued, and the event is given back.
-    pub(super) fn push(&self, event: Event, cap: usize) -> std::result::Result<(), Event> {
+    pub(super) fn push(&self, mut event: Event, cap: usize) -> std::result::Result<(), Event> {
         let size = match &event {
             Event::Message(delivery) => delivery.size(),
             Event::Stop(_) => 0,
@@ -78,6 +90,9 @@ impl ReaderQueue {
         }
         let fits = state.bytes + size <= cap || state.events.is_empty();
         let outcome = if fits {
+            if let Event::Message(delivery) = &mut event {
+                state.detach(delivery);
+            }
             state.bytes += size;
             state.events.push(event, size);
             Ok(())
@@ -98,13 +113,14 @@ impl ReaderQueue {
     }
 
     /// Queues a message if nothing speaks against it; else gives it back.
-    pub(super) fn offer(&self, delivery: Box<Delivery>, cap: usize) -> std::result::Result<(), Box<Delivery>> {
+    pub(super) fn offer(&self, mut delivery: Box<Delivery>, cap: usize) -> std::result::Result<(), Box<Delivery>> {
         let size = delivery.size();
         let mut state = self.state.lock();
         let fits = state.bytes + size <= cap || state.events.is_empty();
         if !fits || state.forwarded || state.ended.is_some() {
             return Err(delivery);
         }
+        state.detach(&mut delivery);
         state.bytes += size;
         state.events.push(Event::Message(delivery), size);
         let waker = state.waker.take();

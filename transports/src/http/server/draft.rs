@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use greenroom_actors::runtime::Permit;
 
 use super::answer::Chunk;
+use super::sse;
 
 /// What the next chunk consists of so far.
 #[derive(Default)]
@@ -12,11 +13,19 @@ pub(super) struct Draft {
     permits: Vec<Permit>,
     /// Whether it holds events, and not only comments.
     has_events: bool,
+    /// Why nothing comes after this; written behind everything else.
+    end: Option<&'static str>,
 }
 
 impl Draft {
     pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() && self.end.is_none()
+    }
+
+    /// Nothing comes after this. What a new client is sent instead of what the draft holds ends so
+    /// too.
+    pub(super) fn end(&mut self, reason: &'static str) {
+        self.end = Some(reason);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -56,6 +65,9 @@ impl Draft {
     /// The chunk, complete.
     pub(super) fn take(&mut self) -> Chunk {
         self.has_events = false;
+        if let Some(reason) = self.end.take() {
+            sse::comment(reason, &mut self.bytes);
+        }
         Chunk { bytes: self.bytes.split().freeze(), permits: std::mem::take(&mut self.permits) }
     }
 }
@@ -89,6 +101,19 @@ mod tests {
         assert_eq!(text(&mut draft), "id: t-4\n\n:\n\nid: t-5\ndata: x\n\n");
         draft.begin(b"id: t-5\n\n");
         assert_eq!(text(&mut draft), "id: t-5\n\n", "nothing is left of the chunk before");
+    }
+
+    #[test]
+    fn the_end_is_told_to_whoever_comes_last() {
+        let mut draft = Draft::default();
+        event(&mut draft, b"id: t-5\ndata: x\n\n");
+        draft.end("over");
+        // The client went, and comes again with the last event.
+        draft.again(b"");
+        assert!(!draft.is_empty());
+        draft.again(b"id: t-5\ndata: x\n\n");
+        assert_eq!(text(&mut draft), "id: t-5\ndata: x\n\n: over\n\n");
+        assert!(draft.is_empty());
     }
 
     #[test]

@@ -217,7 +217,7 @@ impl StreamStage {
                     self.chunk.event(permits, |out| self.stream.write(text, out));
                 }
                 Event::End(reason) => {
-                    self.chunk.comment(|out| sse::comment(reason, out));
+                    self.chunk.end(reason);
                     self.ended = true;
                 }
             }

@@ -25,14 +25,19 @@ impl Io {
     /// last: with the delay of TCP for small segments a stream of them stalls for 40 ms at a time.
     pub(super) fn new(upgraded: Upgraded) -> (Self, Bytes) {
         match upgrade::downcast::<TokioIo<TcpStream>>(upgraded) {
-            Ok(parts) => {
-                let socket = parts.io.into_inner();
-                // Refused only when the client is gone already.
-                let _ = socket.set_nodelay(true);
-                (Self::Tcp(socket), parts.read_buf)
-            }
-            Err(other) => (Self::Other(TokioIo::new(other)), Bytes::new()),
+            Ok(parts) => Self::tcp(parts.io.into_inner(), parts.read_buf),
+            // A host that serves HTTP/1 only wraps the socket less.
+            Err(other) => match other.downcast::<TokioIo<TcpStream>>() {
+                Ok(parts) => Self::tcp(parts.io.into_inner(), parts.read_buf),
+                Err(other) => (Self::Other(TokioIo::new(other)), Bytes::new()),
+            },
         }
+    }
+
+    fn tcp(socket: TcpStream, read: Bytes) -> (Self, Bytes) {
+        // Refused only when the client is gone already.
+        let _ = socket.set_nodelay(true);
+        (Self::Tcp(socket), read)
     }
 }
 
@@ -81,8 +86,8 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nahead";
 
-    /// Upgrades one connection of a host that serves HTTP over `served`.
-    async fn upgraded<S>(served: S, mut client: impl AsyncRead + AsyncWrite + Unpin) -> (Io, Bytes)
+    /// Upgrades one connection of a host that serves HTTP, or HTTP/1 only, over `served`.
+    async fn upgraded<S>(served: S, mut client: impl AsyncRead + AsyncWrite + Unpin, only_1: bool) -> (Io, Bytes)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -97,8 +102,13 @@ mod tests {
             }
         });
         client.write_all(REQUEST).await.expect("a request");
-        let http = auto::Builder::new(TokioExecutor::new());
-        http.serve_connection_with_upgrades(TokioIo::new(served), service).await.expect("an upgrade");
+        if only_1 {
+            let http = hyper::server::conn::http1::Builder::new();
+            http.serve_connection(TokioIo::new(served), service).with_upgrades().await.expect("an upgrade");
+        } else {
+            let http = auto::Builder::new(TokioExecutor::new());
+            http.serve_connection_with_upgrades(TokioIo::new(served), service).await.expect("an upgrade");
+        }
         let mut answer = [0; 12];
         client.read_exact(&mut answer).await.expect("an answer");
         assert_eq!(&answer, b"HTTP/1.1 101");
@@ -108,19 +118,21 @@ mod tests {
     #[tokio::test]
     async fn a_host_that_leaves_the_delay_on_is_put_right() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("a connection");
-        let (served, _) = listener.accept().await.expect("a socket");
-        assert!(!served.nodelay().expect("an option"));
-        let (io, ahead) = upgraded(served, client).await;
-        assert_eq!(ahead, "ahead", "what came with the request is not lost");
-        let Io::Tcp(socket) = io else { panic!("a TCP socket") };
-        assert!(socket.nodelay().expect("an option"));
+        for only_1 in [false, true] {
+            let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("a connection");
+            let (served, _) = listener.accept().await.expect("a socket");
+            assert!(!served.nodelay().expect("an option"));
+            let (io, ahead) = upgraded(served, client, only_1).await;
+            assert_eq!(ahead, "ahead", "what came with the request is not lost");
+            let Io::Tcp(socket) = io else { panic!("a TCP socket") };
+            assert!(socket.nodelay().expect("an option"));
+        }
     }
 
     #[tokio::test]
     async fn any_other_socket_is_used_as_it_is() {
         let (served, client) = tokio::io::duplex(4096);
-        let (mut io, ahead) = upgraded(served, client).await;
+        let (mut io, ahead) = upgraded(served, client, false).await;
         assert!(matches!(io, Io::Other(_)));
         let mut rest = ahead.to_vec();
         io.read_to_end(&mut rest).await.expect("the rest");
