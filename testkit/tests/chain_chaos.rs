@@ -36,6 +36,8 @@ enum Way {
 fn options() -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
     options.restart = RestartPolicy { deaths: usize::MAX, window: Duration::from_micros(1) };
+    // Who is not there cannot be attacked.
+    options.passivate_after = Duration::MAX;
     options
 }
 

@@ -59,6 +59,29 @@ fn nothing_is_lost_in_sessions_of_version_2() {
     }
 }
 
+/// Actors are attacked while they end because they have nothing to do, and while they are called for.
+#[test]
+fn nothing_is_lost_while_actors_end_for_want_of_work() {
+    let mut report = Report::default();
+    for protocol in Protocol::ALL {
+        for flavour in [Flavour::CurrentThread, Flavour::TwoThreads] {
+            for seed in 1..=3 {
+                let mut soak = Soak::new(seed, 1_000);
+                (soak.protocol, soak.passivate_after) = (*protocol, Duration::from_micros(100));
+                match flavour.runtime().block_on(soak.run()) {
+                    Ok(run) => report.add(&run),
+                    Err(fault) => panic!("{flavour}: {fault}"),
+                }
+            }
+        }
+    }
+    eprintln!("{report}");
+    for actor in ["incoming", "dispatch", "outgoing"] {
+        assert!(FaultKind::ALL.iter().any(|fault| report.attacks(actor, *fault) > 0), "{actor} was spared");
+        assert!(report.restarts(actor) > 0, "{actor} was never started again");
+    }
+}
+
 /// What runs say that lose the mailboxes of these actors. A mailbox that was empty whenever its actor was
 /// attacked loses nothing: then another run shows it.
 fn lossy(protocol: Protocol, targets: Option<Vec<&'static str>>) -> impl Iterator<Item = String> {

@@ -58,11 +58,8 @@ where
 
     /// Opens the link and serves until the connection ends.
     pub(crate) async fn serve(self, link: Link) -> Result<()> {
-        let running = self.open(link).await?;
-        match running.drive(std::future::pending::<Result<std::convert::Infallible>>()).await? {
-            Driven::Ended => Ok(()),
-            Driven::Foreground(never) => match never {},
-        }
+        // Boxed, because what it takes to start is not kept while the connection runs.
+        Box::pin(self.open(link)).await?.serve().await
     }
 }
 
@@ -101,6 +98,14 @@ where
 
     pub(crate) fn connection(&self) -> ConnectionTo<C> {
         self.connection.clone()
+    }
+
+    /// Serves until the connection ends.
+    pub(crate) async fn serve(self) -> Result<()> {
+        match self.drive(std::future::pending::<Result<std::convert::Infallible>>()).await? {
+            Driven::Ended => Ok(()),
+            Driven::Foreground(never) => match never {},
+        }
     }
 
     /// Polls everything until the connection is over and nothing of it is left.

@@ -37,6 +37,10 @@ pub struct ConnectionOptions {
     pub outgoing_cap: usize,
     /// How often each actor may die before the connection ends.
     pub restart: RestartPolicy,
+    /// How long an actor of the connection has nothing to do before it ends, at least; the next
+    /// message starts it again, which takes some microseconds. What it knows is kept. The default is
+    /// 100 ms; [`Duration::MAX`] keeps every actor.
+    pub passivate_after: Duration,
     /// Time for answers to accepted requests after the end of the input; the default is 5 s. Not
     /// used with `connect_with`, where the foreground decides.
     pub drain: Duration,
@@ -71,6 +75,7 @@ impl Default for ConnectionOptions {
             outgoing_high_mark: 8 * 1024 * 1024,
             outgoing_cap: 256 * 1024 * 1024,
             restart: RestartPolicy::default(),
+            passivate_after: Duration::from_millis(100),
             drain: DRAIN,
             session_cap: 16 * 1024 * 1024,
             #[cfg(feature = "unstable_protocol_v2")]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use greenroom_actors::runtime::{
@@ -10,7 +11,7 @@ use greenroom_actors::runtime::{
 };
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 type Handled = Arc<Mutex<Vec<u32>>>;
 
@@ -56,27 +57,63 @@ impl Stage for Notes {
     }
 }
 
+/// What the keeper is told.
+#[derive(Debug)]
+enum Told {
+    /// Look which children have nothing to do, and say when to look again.
+    Passivate(oneshot::Sender<Option<Duration>>),
+    /// A child is called for.
+    Wanted(usize),
+}
+
+#[cfg(feature = "cluster")]
+impl ractor::Message for Told {}
+
+/// Calls for a child.
+struct Demand(ActorRef<Told>, usize);
+
+impl Wake for Demand {
+    fn wake(self: Arc<Self>) {
+        self.0.cast(Told::Wanted(self.1)).expect("the keeper lives");
+    }
+}
+
 /// Restarts its children at once and tells about everything else.
 struct Keeper(mpsc::UnboundedSender<String>);
 
 #[cfg_attr(feature = "async-trait", ractor::async_trait)]
 impl Actor for Keeper {
-    type Msg = ();
+    type Msg = Told;
     type State = Children;
     type Arguments = Children;
 
-    async fn pre_start(&self, _me: ActorRef<()>, children: Children) -> Result<Children, ActorProcessingErr> {
+    async fn pre_start(&self, _me: ActorRef<Told>, children: Children) -> Result<Children, ActorProcessingErr> {
         Ok(children)
     }
 
-    async fn post_start(&self, me: ActorRef<()>, children: &mut Children) -> Result<(), ActorProcessingErr> {
+    async fn post_start(&self, me: ActorRef<Told>, children: &mut Children) -> Result<(), ActorProcessingErr> {
         children.start_all(&me.get_cell()).await?;
+        Ok(())
+    }
+
+    async fn handle(&self, me: ActorRef<Told>, told: Told, children: &mut Children) -> Result<(), ActorProcessingErr> {
+        match told {
+            Told::Passivate(answer) => {
+                let demand = |child| Waker::from(Arc::new(Demand(me.clone(), child)));
+                let again = children.passivate(Duration::from_secs(1), demand);
+                let _ = answer.send(again);
+            }
+            Told::Wanted(child) => {
+                self.0.send("wanted".to_owned())?;
+                assert!(children.wanted(child, &me.get_cell()).await.is_none(), "it starts");
+            }
+        }
         Ok(())
     }
 
     async fn handle_supervisor_evt(
         &self,
-        me: ActorRef<()>,
+        me: ActorRef<Told>,
         event: SupervisionEvent,
         children: &mut Children,
     ) -> Result<(), ActorProcessingErr> {
@@ -102,7 +139,7 @@ struct Kept {
     aside: Handled,
     gate: Arc<Semaphore>,
     told: mpsc::UnboundedReceiver<String>,
-    keeper: ActorRef<()>,
+    keeper: ActorRef<Told>,
 }
 
 async fn keep(poison: Vec<u32>, policy: RestartPolicy) -> Kept {
@@ -114,7 +151,7 @@ async fn keep(poison: Vec<u32>, policy: RestartPolicy) -> Kept {
     let stage = Notes { handled: handled.clone(), aside: aside.clone(), poison, half: None, gate: gate.clone() };
     let seat = Seat::new(stage, mailbox.clone(), node.clone(), live.clone());
     let (tell, told) = mpsc::unbounded_channel();
-    let children = Children::new(vec![Child::stage(seat, policy)]);
+    let children = Children::new(vec![Child::stage(seat, policy).passivated()]);
     let (keeper, _) = Actor::spawn(None, Keeper(tell), children).await.expect("it starts");
     Kept { mailbox, node, live, handled, aside, gate, told, keeper }
 }
@@ -202,6 +239,89 @@ async fn the_end_of_the_supervisor_ends_the_stage() {
     kept.mailbox.send(2).expect("open");
     assert!(kept.mailbox.depth() >= 1);
     assert_eq!(kept.node.snapshot().status, Status::Down);
+}
+
+impl Kept {
+    /// Lets the keeper look once which children have nothing to do; says when to look again.
+    async fn passivate(&self) -> Option<Duration> {
+        let (answer, again) = oneshot::channel();
+        self.keeper.cast(Told::Passivate(answer)).expect("the keeper lives");
+        again.await.expect("the keeper answers")
+    }
+
+    async fn until_passive(&self) {
+        while self.passivate().await.is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stage_that_has_nothing_to_do_holds_no_actor_until_there_is_something() {
+    let mut kept = keep(Vec::new(), RestartPolicy { deaths: 0, window: Duration::from_secs(1) }).await;
+    for item in 0..100 {
+        kept.until_passive().await;
+        assert_eq!((kept.live.now(), kept.node.snapshot().status), (0, Status::Passive));
+        assert!(!kept.node.kill() && kept.node.cell().is_none(), "there is nothing to kill");
+        kept.mailbox.send(item).expect("open");
+        assert_eq!(kept.told.recv().await.as_deref(), Some("wanted"));
+    }
+    kept.mailbox.send_last(END);
+    while kept.told.recv().await.expect("it ends") != "finished" {}
+    assert_eq!(*kept.handled.lock(), (0..100).collect::<Vec<_>>());
+    assert_eq!(kept.node.restarts(), 0, "nothing died");
+    kept.live.none().await;
+    kept.keeper.stop(None);
+}
+
+#[tokio::test]
+async fn a_stage_in_the_middle_of_an_item_is_not_passivated() {
+    let mut kept = keep(Vec::new(), patient()).await;
+    let closed = kept.gate.clone().acquire_owned().await.expect("open");
+    while kept.passivate().await != Some(Duration::from_secs(1)) {
+        tokio::task::yield_now().await;
+    }
+    kept.mailbox.send(1).expect("open");
+    while kept.mailbox.depth() > 0 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..20 {
+        assert_eq!(kept.passivate().await, Some(Duration::from_secs(20)), "looked at more rarely");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((kept.live.now(), kept.node.snapshot().status), (1, Status::Up));
+    drop(closed);
+    kept.mailbox.send_last(END);
+    assert_eq!(kept.told.recv().await.as_deref(), Some("finished"));
+    assert_eq!(*kept.handled.lock(), [1]);
+    kept.keeper.stop(None);
+}
+
+#[tokio::test]
+async fn nothing_is_lost_between_passivation_kill_and_call() {
+    let mut kept = keep(Vec::new(), patient()).await;
+    for item in 0..3000 {
+        kept.mailbox.send(item).expect("open");
+        for _ in 0..item % 5 {
+            kept.passivate().await;
+        }
+        if item % 11 == 0 {
+            kept.node.kill();
+        }
+        if item % 3 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    kept.mailbox.send_last(END);
+    let mut called = 0;
+    while kept.told.recv().await.expect("it ends") != "finished" {
+        called += 1;
+    }
+    assert_eq!(*kept.handled.lock(), (0..3000).collect::<Vec<_>>(), "each once, in order");
+    assert!(called > 100, "called for {called} times");
+    assert!(kept.node.restarts() > 10, "{}", kept.node.restarts());
+    kept.live.none().await;
+    kept.keeper.stop(None);
 }
 
 #[tokio::test(start_paused = true)]

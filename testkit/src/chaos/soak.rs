@@ -41,6 +41,9 @@ pub struct Soak {
     pub targets: Option<Vec<&'static str>>,
     /// The version of the protocol whose sessions are used.
     pub protocol: Protocol,
+    /// How long an actor has nothing to do before it ends. Never, by default: who is not there cannot
+    /// be attacked.
+    pub passivate_after: Duration,
 }
 
 /// The version of the protocol whose sessions a run uses. The plain traffic is the same.
@@ -115,6 +118,7 @@ impl Soak {
             durable: true,
             targets: None,
             protocol: Protocol::One,
+            passivate_after: Duration::MAX,
         }
     }
 
@@ -126,7 +130,8 @@ impl Soak {
         let fail = |faults: Vec<String>| Err(Fault::new(self.seed, faults));
         let before = Handle::current().metrics().num_alive_tasks();
         let mut random = Random::new(self.seed);
-        let stage = match Stage::set(&mut random, self.seed % 5 == 2, self.protocol).await {
+        let dooms = self.seed % 5 == 2;
+        let stage = match Stage::set(&mut random, dooms, self.protocol, self.passivate_after).await {
             Ok(stage) => stage,
             Err(error) => return fail(vec![format!("the connections did not start: {error}")]),
         };
@@ -144,7 +149,7 @@ impl Soak {
 }
 
 impl Stage {
-    async fn set(random: &mut Random, dooms: bool, protocol: Protocol) -> Result<Self> {
+    async fn set(random: &mut Random, dooms: bool, protocol: Protocol, passivate_after: Duration) -> Result<Self> {
         let (left, right) = links(random);
         let agent = Worker::new(Arc::new(Ledger::new("driven to linked")));
         let client = Worker::new(Arc::new(Ledger::new("linked to driven")));
@@ -157,6 +162,7 @@ impl Stage {
         }
         options.incoming_credit = 1 << (10 + random.below(8));
         options.drain = Duration::from_millis(100);
+        options.passivate_after = passivate_after;
         let (parent, done) = Actor::spawn(None, Parent, ()).await.map_err(Error::into_internal_error)?;
         let parent = parent.get_cell();
         let parent_done = tokio::spawn(async move { drop(done.await) });

@@ -48,7 +48,8 @@ where
     }
 
     async fn serve(self, link: Link) -> Result<()> {
-        self.prepare(true).serve(link).await
+        // Boxed, because what it takes to start is not kept while the connection runs.
+        Box::pin(async move { self.prepare(true).open(link).await }).await?.serve().await
     }
 
     /// Connects to `transport`, runs `main` in the foreground and ends the connection when `main`
@@ -73,7 +74,8 @@ where
         transport: impl ConnectTo<Host> + 'static,
         main: impl AsyncFnOnce(Context::Connection<Host::Counterpart>) -> Result<R>,
     ) -> Result<R> {
-        let running = self.prepare(false).open(transport.into_link()).await?;
+        // Boxed, because what it takes to start is not kept while the connection runs.
+        let running = Box::pin(self.prepare(false).open(transport.into_link())).await?;
         let main = main(Context::of(running.connection()));
         match running.drive(main).await? {
             Driven::Foreground(value) => Ok(value),

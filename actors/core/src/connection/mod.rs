@@ -6,6 +6,7 @@ mod dispatch;
 mod drain;
 mod driver;
 mod guard;
+mod idleness;
 mod incoming;
 mod last_words;
 mod message;

@@ -73,6 +73,13 @@ impl Assembly {
         self.children.push(Child::stage(seat, self.options.restart));
         self.children.len() - 1
     }
+
+    /// A stage that waits for nothing but its mailbox: its actor ends while it has nothing to do.
+    fn add_passivated<S: Stage>(&mut self, kind: &'static str, stage: S, mailbox: Mailbox<S::Item>) -> usize {
+        let seat = Seat::new(stage, mailbox, self.node.child(kind, kind), self.shared.live.clone());
+        self.children.push(Child::stage(seat, self.options.restart).passivated());
+        self.children.len() - 1
+    }
 }
 
 /// A connection that can be talked to already; what is sent waits until it is open.
@@ -176,14 +183,19 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         // `Link::open` returned: it is open.
         Ends::Opening(_) => return Err(Error::internal_error().data("the link did not open")),
     }
-    assembly.add("incoming", Incoming::new(shared.clone(), two_peers, options.batches), incoming.clone());
+    assembly.add_passivated("incoming", Incoming::new(shared.clone(), two_peers, options.batches), incoming.clone());
     let dispatch = Dispatch::new(shared.clone(), spec, dynamic);
-    assembly.add("dispatch", dispatch, shared.steps.clone());
-    seats.outgoing = assembly.add("outgoing", OutgoingProtocol::new(shared.clone(), sink), shared.outgoing.clone());
+    assembly.add_passivated("dispatch", dispatch, shared.steps.clone());
+    seats.outgoing =
+        assembly.add_passivated("outgoing", OutgoingProtocol::new(shared.clone(), sink), shared.outgoing.clone());
     let pending = Mailbox::new();
-    assembly.add("pending", PendingReplies::new(shared.clone()), pending.clone());
+    assembly.add_passivated("pending", PendingReplies::new(shared.clone()), pending.clone());
     let tasks: TaskSet = Arc::new(Mutex::new(JoinSet::new()));
-    assembly.add("tasks", Tasks::new(shared.clone(), tasks.clone(), options.end_on_failure), shared.tasks.clone());
+    assembly.add_passivated(
+        "tasks",
+        Tasks::new(shared.clone(), tasks.clone(), options.end_on_failure),
+        shared.tasks.clone(),
+    );
     let finish_driver: Arc<FinishDriver> = Arc::default();
     if let Some(driver) = link.driver {
         let kind = link.driver_kind;
@@ -198,6 +210,7 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         children: Children::new(assembly.children),
         seats,
         restart: options.restart,
+        passivate_after: options.passivate_after,
         tasks,
         pending,
         finish_driver,

@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use greenroom_protocol::{Error, LocalError, Origin};
-use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::{Mutex, watch};
-use tokio::task::JoinHandle;
 use tokio::time::Duration;
 
 use super::driver::FinishDriver;
+use super::idleness::{Timer, demand, timer};
 use super::last_words::{GRACE, LastWords};
 use super::pending::PendingItem;
 use super::reader::StopInput;
@@ -34,6 +34,10 @@ pub(crate) type End = Option<Result<(), Error>>;
 pub(crate) enum ConnectionMessage {
     /// The back-off of child number `.0` is over.
     Restart(usize),
+    /// There is something to do for child number `.0`, which ended because there was not.
+    Wanted(usize),
+    /// Time to look which actors have nothing to do.
+    Passivate,
     /// End the connection for this reason.
     Fail(ConnectionTermination),
     /// The end of the input was worked off.
@@ -65,6 +69,8 @@ pub(crate) struct Kit {
     pub(crate) seats: Seats,
     /// How often the supervisor of the sessions may die.
     pub(crate) restart: RestartPolicy,
+    /// How long an actor has nothing to do before it ends.
+    pub(crate) passivate_after: Duration,
     pub(crate) tasks: TaskSet,
     pub(crate) pending: Mailbox<PendingItem>,
     pub(crate) finish_driver: Arc<FinishDriver>,
@@ -91,7 +97,9 @@ pub(crate) struct ConnectionSupervisor {
 /// thing that runs on every kind of death.
 pub(crate) struct Guard {
     kit: Kit,
-    timers: Vec<JoinHandle<Result<(), ractor::MessagingErr<ConnectionMessage>>>>,
+    timers: Vec<Timer>,
+    /// Runs while there are actors that might have nothing to do.
+    passivation: Option<Timer>,
     result: Option<Result<(), Error>>,
     input_ended: bool,
     sealed: bool,
@@ -117,6 +125,7 @@ impl Actor for ConnectionSupervisor {
         *self.guard.lock().await = Some(Guard {
             kit,
             timers: Vec::new(),
+            passivation: None,
             result: None,
             input_ended: false,
             sealed: false,
@@ -133,6 +142,7 @@ impl Actor for ConnectionSupervisor {
     async fn post_start(&self, me: ActorRef<ConnectionMessage>, _state: &mut ()) -> Result<(), ActorProcessingErr> {
         if let Some(guard) = &mut *self.guard.lock().await {
             guard.kit.children.start_all(&me.get_cell()).await?;
+            guard.watch_idleness(&me);
             // Servers can be attached before there is anybody to tell.
             guard.start_servers(&me).await;
         }
@@ -147,14 +157,8 @@ impl Actor for ConnectionSupervisor {
     ) -> Result<(), ActorProcessingErr> {
         let mut guard = self.guard.lock().await;
         let Some(state) = &mut *guard else { return Ok(()) };
-        match message {
-            ConnectionMessage::Restart(child) => state.restart(child, &me).await,
-            ConnectionMessage::Fail(termination) => state.fail(termination, &me),
-            ConnectionMessage::InputEnded(error) => state.input_ended(error, &me),
-            ConnectionMessage::GraceOver => state.grace_over(&me),
-            ConnectionMessage::SessionOpened => state.start_sessions(&me).await,
-            ConnectionMessage::ServerOpened => state.start_servers(&me).await,
-        }
+        // Boxed, because it happens rarely and an actor keeps room for its largest future.
+        Box::pin(state.told(message, &me)).await;
         Ok(())
     }
 
@@ -169,13 +173,26 @@ impl Actor for ConnectionSupervisor {
             && let Some(state) = &mut *self.guard.lock().await
             && let Some(death) = state.kit.children.died(actor)
         {
-            state.death(death, &me).await;
+            Box::pin(state.death(death, &me)).await;
         }
         Ok(())
     }
 }
 
 impl Guard {
+    async fn told(&mut self, message: ConnectionMessage, me: &ActorRef<ConnectionMessage>) {
+        match message {
+            ConnectionMessage::Restart(child) => self.restart(child, me).await,
+            ConnectionMessage::Wanted(child) => self.wanted(child, me).await,
+            ConnectionMessage::Passivate => self.passivate(me),
+            ConnectionMessage::Fail(termination) => self.fail(termination, me),
+            ConnectionMessage::InputEnded(error) => self.input_ended(error, me),
+            ConnectionMessage::GraceOver => self.grace_over(me),
+            ConnectionMessage::SessionOpened => self.start_sessions(me).await,
+            ConnectionMessage::ServerOpened => self.start_servers(me).await,
+        }
+    }
+
     async fn death(&mut self, death: Death, me: &ActorRef<ConnectionMessage>) {
         match death {
             Death::Restart(child, Duration::ZERO) => self.restart(child, me).await,
@@ -186,14 +203,38 @@ impl Guard {
     }
 
     async fn restart(&mut self, child: usize, me: &ActorRef<ConnectionMessage>) {
-        let supervisor: ActorCell = me.get_cell();
-        match self.kit.children.restart(child, &supervisor).await {
+        let failure = self.kit.children.restart(child, &me.get_cell()).await;
+        self.started(failure, me);
+    }
+
+    /// Starts a child that ended because it had nothing to do.
+    async fn wanted(&mut self, child: usize, me: &ActorRef<ConnectionMessage>) {
+        let failure = self.kit.children.wanted(child, &me.get_cell()).await;
+        self.started(failure, me);
+    }
+
+    fn started(&mut self, failure: Option<Death>, me: &ActorRef<ConnectionMessage>) {
+        self.watch_idleness(me);
+        match failure {
             None => {}
             Some(Death::Restart(child, after)) => {
                 self.later(after.max(Duration::from_millis(1)), me, ConnectionMessage::Restart(child))
             }
             Some(Death::Ended(child, outcome)) => self.ended(child, outcome, me),
             Some(Death::GaveUp(child)) => self.gave_up(child, me),
+        }
+    }
+
+    /// Ends the actors that have nothing to do. No timer runs once all of them have ended: a connection
+    /// that is not used costs no processor time.
+    fn passivate(&mut self, me: &ActorRef<ConnectionMessage>) {
+        let again = self.kit.children.passivate(self.kit.passivate_after, |child| demand(me, child));
+        self.passivation = again.map(|after| timer(after, me, ConnectionMessage::Passivate));
+    }
+
+    fn watch_idleness(&mut self, me: &ActorRef<ConnectionMessage>) {
+        if self.passivation.is_none() {
+            self.passivation = Some(timer(self.kit.passivate_after, me, ConnectionMessage::Passivate));
         }
     }
 
@@ -356,15 +397,7 @@ impl Guard {
 
     fn later(&mut self, after: Duration, me: &ActorRef<ConnectionMessage>, message: ConnectionMessage) {
         self.timers.retain(|timer| !timer.is_finished());
-        let mut message = Some(message);
-        let target = me.clone();
-        self.timers.push(tokio::spawn(async move {
-            tokio::time::sleep(after).await;
-            match message.take() {
-                Some(message) => target.cast(message),
-                None => Ok(()),
-            }
-        }));
+        self.timers.push(timer(after, me, message));
     }
 }
 
@@ -385,7 +418,7 @@ impl Drop for Guard {
         self.kit.tasks.lock().abort_all();
         (self.kit.on_end)();
         self.kit.children.kill_all();
-        for timer in &self.timers {
+        for timer in self.timers.iter().chain(&self.passivation) {
             timer.abort();
         }
         self.kit.end.send_replace(Some(result));

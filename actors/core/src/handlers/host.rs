@@ -5,7 +5,7 @@
 //! comes after it all the same.
 
 use greenroom_protocol::{BoxFuture, Error, Origin, Result};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::delivery::Delivery;
 use super::entries::Handlers;
@@ -15,37 +15,41 @@ use crate::close::{HandleConnectionClose, contained};
 use crate::connection_to::ConnectionTo;
 use crate::dispatch::Handled;
 use crate::role::Role;
+use crate::runtime::Mailbox;
 
 enum Job {
     Handle(Plan, Delivery, oneshot::Sender<Result<Handled<Delivery>>>),
     Close(oneshot::Sender<Result<()>>),
+    /// The dispatch actor's end is gone: nothing comes after this.
+    End,
 }
 
 /// The dispatch actor's end.
 pub(crate) struct HostHandle<C> {
-    // At most a few jobs: the dispatch actor waits for each one.
-    jobs: mpsc::UnboundedSender<Job>,
+    // At most a few jobs: the dispatch actor waits for each one. A mailbox and not a channel of tokio,
+    // which takes the memory of 32 of them at once.
+    jobs: Mailbox<Job>,
     _role: std::marker::PhantomData<fn(C)>,
 }
 
 /// The end in the caller's future.
 pub(crate) struct Host<'h, C: Role, Close> {
-    jobs: mpsc::UnboundedReceiver<Job>,
+    jobs: Mailbox<Job>,
     handlers: Handlers<'h, C>,
     close: Option<Close>,
 }
 
 impl<'h, C: Role, Close: HandleConnectionClose<C>> Host<'h, C, Close> {
     pub(crate) fn new(handlers: Handlers<'h, C>, close: Close) -> (Self, HostHandle<C>) {
-        let (sender, jobs) = mpsc::unbounded_channel();
-        let handle = HostHandle { jobs: sender, _role: std::marker::PhantomData };
+        let jobs = Mailbox::new();
+        let handle = HostHandle { jobs: jobs.clone(), _role: std::marker::PhantomData };
         (Self { jobs, handlers, close: Some(close) }, handle)
     }
 
     /// Runs handlers, one at a time, until the connection is over.
     pub(crate) async fn run(mut self, connection: ConnectionTo<C>) {
-        while let Some(job) = self.jobs.recv().await {
-            match job {
+        loop {
+            match self.jobs.receive().await {
                 Job::Handle(plan, delivery, done) => {
                     let handled = guarded(&mut self.handlers, &plan, delivery, &connection).await;
                     // The receiver is part of the dispatch actor's leased state: it outlives the
@@ -59,8 +63,22 @@ impl<'h, C: Role, Close: HandleConnectionClose<C>> Host<'h, C, Close> {
                     };
                     let _ = done.send(result);
                 }
+                Job::End => return,
             }
         }
+    }
+}
+
+impl<C: Role, Close> Drop for Host<'_, C, Close> {
+    /// Whoever waits for a job that nobody does any more learns it.
+    fn drop(&mut self) {
+        drop(self.jobs.close());
+    }
+}
+
+impl<C> Drop for HostHandle<C> {
+    fn drop(&mut self) {
+        self.jobs.send_last(Job::End);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The children of a supervisor: starting them, and deciding about their deaths.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use greenroom_protocol::BoxFuture;
 use ractor::{ActorCell, ActorId, SpawnErr, SupervisionEvent};
@@ -10,6 +11,9 @@ use super::node::{Node, Outcome};
 use super::restart::{RestartBudget, RestartPolicy, Verdict};
 use super::stage::{Seat, Stage};
 
+/// How much more rarely children are looked at that are in the middle of something.
+const BUSY: u32 = 20;
+
 type Spawn = Box<dyn Fn(ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> + Send + Sync>;
 
 /// One child of a supervisor.
@@ -18,6 +22,17 @@ pub struct Child {
     spawn: Spawn,
     budget: RestartBudget,
     current: Option<ActorId>,
+    /// Set for a child that ends while it has nothing to do.
+    passivation: Option<Passivation>,
+}
+
+/// What is known of a child that ends while it has nothing to do.
+#[derive(Default)]
+struct Passivation {
+    /// How often it had nothing to do when it was last looked at, if it had nothing to do then.
+    pauses: Option<u32>,
+    /// It was called for before its end was told.
+    wanted: bool,
 }
 
 impl Child {
@@ -33,7 +48,14 @@ impl Child {
         policy: RestartPolicy,
         spawn: impl Fn(ActorCell) -> BoxFuture<'static, Result<ActorCell, SpawnErr>> + Send + Sync + 'static,
     ) -> Self {
-        Self { node, spawn: Box::new(spawn), budget: RestartBudget::new(policy), current: None }
+        Self { node, spawn: Box::new(spawn), budget: RestartBudget::new(policy), current: None, passivation: None }
+    }
+
+    /// Lets the child end while it has nothing to do: see [`Children::passivate`].
+    #[must_use]
+    pub fn passivated(mut self) -> Self {
+        self.passivation = Some(Passivation::default());
+        self
     }
 }
 
@@ -80,7 +102,9 @@ impl Children {
     /// These children, none started yet.
     #[must_use]
     pub fn new(children: Vec<Child>) -> Self {
-        Self { children: children.into_iter().map(Some).collect(), since: Instant::now() }
+        let mut children: Vec<_> = children.into_iter().map(Some).collect();
+        children.shrink_to_fit();
+        Self { children, since: Instant::now() }
     }
 
     /// Starts every child below `supervisor`.
@@ -126,6 +150,10 @@ impl Children {
         if let Some(outcome) = child.node.outcome() {
             return Some(Death::Ended(index, outcome));
         }
+        if let Some(passivation) = child.passivation.as_mut().filter(|_| child.node.is_passive()) {
+            // Nothing died, so nothing counts.
+            return std::mem::take(&mut passivation.wanted).then_some(Death::Restart(index, Duration::ZERO));
+        }
         Some(verdict(index, child, self.since))
     }
 
@@ -150,6 +178,40 @@ impl Children {
                 Some(verdict(index, child, self.since))
             }
         }
+    }
+
+    /// Ends those children that are [`passivated`](Child::passivated) and had nothing to do since
+    /// this was called last, which was `pause` ago. Each takes the waker that `demand` gives for it,
+    /// and wakes it when there is something for it again; then [`wanted`](Self::wanted) has to be
+    /// called. Its end is no death.
+    ///
+    /// Returns when to call this again: `None` as long as no child is started.
+    pub fn passivate(&mut self, pause: Duration, demand: impl Fn(usize) -> Waker) -> Option<Duration> {
+        let mut again = None;
+        for (index, child) in self.children.iter_mut().enumerate() {
+            let Some(child) = child else { continue };
+            let Some(passivation) = child.passivation.as_mut().filter(|_| child.current.is_some()) else { continue };
+            let pauses = child.node.pauses();
+            if pauses.is_some() && passivation.pauses == pauses && !child.node.is_passive() {
+                child.node.passivate(demand(index));
+            }
+            passivation.pauses = pauses;
+            // A child that waits for long in the middle of its work is not to keep a processor awake.
+            let next = if pauses.is_some() { pause } else { pause.saturating_mul(BUSY) };
+            again = Some(again.map_or(next, |again: Duration| again.min(next)));
+        }
+        again
+    }
+
+    /// Starts child number `index`, which ended because it had nothing to do, or is about to. What is
+    /// returned is as with [`restart`](Self::restart).
+    pub async fn wanted(&mut self, index: usize, supervisor: &ActorCell) -> Option<Death> {
+        let child = self.children.get_mut(index)?.as_mut()?;
+        if child.current.is_some() {
+            child.passivation.as_mut()?.wanted = true;
+            return None;
+        }
+        self.restart(index, supervisor).await
     }
 
     /// The place of child number `index` in the tree.

@@ -28,8 +28,11 @@ struct Queue<T> {
     orders: VecDeque<Order>,
     closed: bool,
     /// Set while the reader waits. A reader that died leaves a waker that wakes nobody; its
-    /// successor looks into the queue before it waits.
+    /// successor looks into the queue before it waits. One that ended because it had nothing to do
+    /// leaves one that calls for a successor.
     waiting: Option<Waker>,
+    /// How often the reader began to wait.
+    pauses: u32,
     /// Since when the reader is known to be behind: the age that a snapshot shows.
     since: Option<Instant>,
 }
@@ -38,8 +41,14 @@ impl<T> Mailbox<T> {
     /// An open, empty mailbox that nobody reads yet.
     #[must_use]
     pub fn new() -> Self {
-        let queue =
-            Queue { items: VecDeque::new(), orders: VecDeque::new(), closed: false, waiting: None, since: None };
+        let queue = Queue {
+            items: VecDeque::new(),
+            orders: VecDeque::new(),
+            closed: false,
+            waiting: None,
+            pauses: 0,
+            since: None,
+        };
         Self { shared: Arc::new(Mutex::new(queue)) }
     }
 
@@ -54,7 +63,7 @@ impl<T> Mailbox<T> {
                 return Err(item);
             }
             queue.falls_behind();
-            queue.items.push_back(item);
+            queue.push(item);
             queue.waiting.take()
         };
         // Outside of the lock: a wake-up runs foreign code.
@@ -71,6 +80,20 @@ impl<T> Mailbox<T> {
     /// at once; stopping it is an [`Order`].
     pub(crate) async fn wait(&self) {
         poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    /// The reader leaves, unless there is something for it after all: the next item or order wakes
+    /// `demand`. Gives back the memory of the queue.
+    pub(super) fn leave(&self, demand: Waker) -> bool {
+        let mut queue = self.shared.lock();
+        if !queue.items.is_empty() || !queue.orders.is_empty() {
+            return false;
+        }
+        queue.items = VecDeque::new();
+        queue.orders = VecDeque::new();
+        queue.since = None;
+        queue.waiting = Some(demand);
+        true
     }
 
     /// A new reader takes over: what its predecessor was told is void.
@@ -102,11 +125,7 @@ impl<T> Mailbox<T> {
         if !queue.items.is_empty() || !queue.orders.is_empty() {
             return Poll::Ready(());
         }
-        queue.since = None;
-        if queue.waiting.as_ref().is_none_or(|waiting| !waiting.will_wake(cx.waker())) {
-            queue.waiting = Some(cx.waker().clone());
-        }
-        Poll::Pending
+        queue.pause(cx)
     }
 
     /// Takes the next order, or else moves up to `max` items into the reader's leased batch, unless
@@ -123,6 +142,19 @@ impl<T> Mailbox<T> {
     /// Moves up to `max` items into the reader's leased batch.
     pub(crate) fn take(&self, batch: &mut VecDeque<T>, max: usize) {
         self.shared.lock().take(batch, max);
+    }
+
+    /// Takes one item, as soon as there is one. Cancel-safe. For a reader that is no actor: orders do
+    /// not reach it.
+    pub(crate) async fn receive(&self) -> T {
+        poll_fn(|cx| {
+            let mut queue = self.shared.lock();
+            match queue.items.pop_front() {
+                Some(item) => Poll::Ready(item),
+                None => queue.pause(cx),
+            }
+        })
+        .await
     }
 
     /// Whether the reader would find something.
@@ -149,7 +181,7 @@ impl<T> Mailbox<T> {
                 return;
             }
             queue.closed = true;
-            queue.items.push_back(item);
+            queue.push(item);
             queue.waiting.take()
         };
         if let Some(reader) = wake {
@@ -183,6 +215,24 @@ impl<T> Mailbox<T> {
 }
 
 impl<T> Queue<T> {
+    /// The reader waits.
+    fn pause<R>(&mut self, cx: &Context<'_>) -> Poll<R> {
+        self.since = None;
+        if self.waiting.as_ref().is_none_or(|waiting| !waiting.will_wake(cx.waker())) {
+            self.waiting = Some(cx.waker().clone());
+            self.pauses = self.pauses.wrapping_add(1);
+        }
+        Poll::Pending
+    }
+
+    fn push(&mut self, item: T) {
+        // Most queues never hold more than one, and there are many queues.
+        if self.items.capacity() == 0 {
+            self.items.reserve_exact(1);
+        }
+        self.items.push_back(item);
+    }
+
     /// One more item comes.
     fn falls_behind(&mut self) {
         if !self.items.is_empty() && self.since.is_none() {
@@ -210,6 +260,11 @@ impl<T: Send> Backlog for Mailbox<T> {
         if let Some(reader) = wake {
             reader.wake();
         }
+    }
+
+    fn pauses(&self) -> Option<u32> {
+        let queue = self.shared.lock();
+        queue.waiting.as_ref().map(|_| queue.pauses)
     }
 
     fn backlog(&self) -> (usize, Duration) {

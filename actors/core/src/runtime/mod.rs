@@ -10,7 +10,9 @@
 //!   even in the middle of a partly written frame.
 //! * [`Stage`]: what an actor does, free of wake-ups, leases and restarts. One generic `ractor`
 //!   actor runs any stage: it peeks, runs and commits, and sets an item aside that broke it twice.
-//! * [`Children`]: restart intensity and back-off, decided by a pure function.
+//! * [`Children`]: restart intensity and back-off, decided by a pure function; and **passivation**: an
+//!   actor that waits for nothing but its mailbox ends while that is empty, and is started again for
+//!   the next item.
 //!
 //! Around them: [`Credit`] bounds memory, [`Scope`] finds handlers that wait for themselves,
 //! [`Node`] is the live tree that everybody can look at, [`Live`] proves that nothing is left.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Waker;
 
 use greenroom_protocol::Error;
 use parking_lot::Mutex;
@@ -31,10 +32,12 @@ pub enum Fault {
 }
 
 /// What a stage's actor is told beside its items. Orders are for one incarnation and die with it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Order {
     /// End this incarnation in order.
     Stop,
+    /// End this incarnation if there is nothing to do. The next item calls for another one.
+    Passivate(Waker),
     /// Break.
     #[cfg_attr(not(feature = "chaos"), expect(dead_code, reason = "only tests give this order"))]
     Break(Fault),
@@ -48,6 +51,8 @@ pub enum Status {
     Down,
     /// Running.
     Up,
+    /// It had nothing to do for a while and holds no actor until there is something again.
+    Passive,
     /// Ended in order; it does not come back.
     Finished,
     /// Ended by an error; it does not come back.
@@ -85,6 +90,9 @@ pub(super) trait Queue: Send + Sync {
     /// Tells the reader something, ahead of its items.
     fn order(&self, order: Order);
 
+    /// How often the reader had nothing to do; `None` while it has something.
+    fn pauses(&self) -> Option<u32>;
+
     /// Loses everything that waits, as a mailbox does that dies with its actor.
     #[cfg(feature = "chaos")]
     fn lose(&self) -> usize;
@@ -105,7 +113,10 @@ pub struct Node {
 #[derive(Default)]
 struct Inner {
     cell: Option<ActorCell>,
-    outcome: Option<Outcome>,
+    /// Set while there is no actor because there is nothing to do.
+    passive: bool,
+    /// Boxed, because an error is large and most never have one.
+    outcome: Option<Box<Outcome>>,
     mailbox: Option<Box<dyn Queue>>,
     in_flight: Option<Count>,
 }
@@ -167,11 +178,11 @@ impl Node {
     /// How the work here ended, if it did: for good, not by a death that is followed by a restart.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
-        self.inner.lock().outcome.clone()
+        self.inner.lock().outcome.as_deref().cloned()
     }
 
     pub(crate) fn set_outcome(&self, outcome: Outcome) {
-        self.inner.lock().outcome.get_or_insert(outcome);
+        self.inner.lock().outcome.get_or_insert_with(|| Box::new(outcome));
     }
 
     pub(super) fn observe(&self, mailbox: impl Queue + 'static) {
@@ -186,8 +197,37 @@ impl Node {
 
     /// A new incarnation stands here.
     pub fn started_as(&self, cell: ActorCell) {
-        self.starts.fetch_add(1, Ordering::Relaxed);
-        self.inner.lock().cell = Some(cell);
+        let mut inner = self.inner.lock();
+        // One that was called for is no restart: nothing had died.
+        if !std::mem::take(&mut inner.passive) {
+            self.starts.fetch_add(1, Ordering::Relaxed);
+        }
+        inner.cell = Some(cell);
+    }
+
+    /// The actor that stands here ends because it has nothing to do. What it is made of goes with it,
+    /// so it is not kept here.
+    pub(super) fn passivated(&self) {
+        let mut inner = self.inner.lock();
+        inner.passive = true;
+        inner.cell = None;
+    }
+
+    /// Whether no actor stands here because there is nothing to do.
+    pub(super) fn is_passive(&self) -> bool {
+        self.inner.lock().passive
+    }
+
+    /// How often the actor here had nothing to do; `None` while it has something.
+    pub(super) fn pauses(&self) -> Option<u32> {
+        self.inner.lock().mailbox.as_ref().and_then(|mailbox| mailbox.pauses())
+    }
+
+    /// Lets the actor here end, if it has nothing to do. The next item wakes `demand`.
+    pub(super) fn passivate(&self, demand: Waker) {
+        if let Some(mailbox) = &self.inner.lock().mailbox {
+            mailbox.order(Order::Passivate(demand));
+        }
     }
 
     /// The `ractor` actor that stands here now.
@@ -244,10 +284,11 @@ impl Node {
         let (status, (mailbox_depth, mailbox_age), in_flight) = {
             let inner = self.inner.lock();
             let up = inner.cell.as_ref().is_some_and(|cell| cell.get_status() < ActorStatus::Stopping);
-            let status = match (&inner.outcome, up) {
+            let status = match (inner.outcome.as_deref(), up) {
                 (Some(Outcome::Finished), _) => Status::Finished,
                 (Some(Outcome::Failed(_)), _) => Status::Failed,
                 (None, true) => Status::Up,
+                (None, false) if inner.passive => Status::Passive,
                 (None, false) => Status::Down,
             };
             let mailbox = inner.mailbox.as_ref().map_or((0, Duration::ZERO), |mailbox| mailbox.backlog());

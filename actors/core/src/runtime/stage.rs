@@ -52,7 +52,8 @@ pub trait Stage: Send + 'static {
 /// How a stage goes on.
 #[derive(Debug)]
 pub enum Flow {
-    /// The batch is used up: wake me when there is more.
+    /// The batch is used up: wake me when there is more. Nothing else is waited for, so the actor
+    /// may be passivated.
     Idle,
     /// Call me again soon, there may be more to do.
     Again,
@@ -323,18 +324,31 @@ impl<S: Stage> Incarnation<S> {
     /// Works until the stage is done or the actor is told to stop. A kill drops this future at
     /// any of its awaits.
     async fn run(&mut self, me: &ActorRef<Control>) {
+        // Whether the stage waits for nothing but its mailbox.
+        let mut idle = false;
         loop {
             let Core { stage, inbox } = &mut *self.core;
             while let Some(order) = self.mailbox.take_turn(&mut inbox.batch, BATCH) {
                 match order {
                     Order::Stop => return me.stop(None),
+                    Order::Passivate(demand) => {
+                        if idle && inbox.is_empty() && self.mailbox.leave(demand) {
+                            inbox.batch = VecDeque::new();
+                            self.node.passivated();
+                            return me.stop(None);
+                        }
+                    }
                     Order::Break(Fault::Panic) => panic!("fault injected between two items"),
                     Order::Break(Fault::PanicInside) => inbox.fault = true,
                     Order::Break(Fault::Stall(time)) => tokio::time::sleep(time).await,
                 }
             }
+            idle = false;
             match stage.run(inbox).await {
-                Flow::Idle if inbox.is_empty() => self.mailbox.turn().await,
+                Flow::Idle if inbox.is_empty() => {
+                    idle = true;
+                    self.mailbox.turn().await;
+                }
                 // Others get their turn between two batches.
                 Flow::Idle | Flow::Again => requeue().await,
                 Flow::Finished => return self.finish(me, Outcome::Finished),

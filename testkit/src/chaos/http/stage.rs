@@ -36,6 +36,7 @@ impl Stage {
         options.session_restart = options.restart;
         options.incoming_credit = 1 << (10 + random.below(8));
         options.drain = Duration::from_millis(100);
+        options.passivate_after = Duration::from_micros(*random.pick(&[100, 1_000, 250_000]));
         let (introduce, mut introduced) = mpsc::unbounded_channel();
         let factory = desk.clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(Error::into_internal_error)?;

@@ -146,15 +146,8 @@ impl Actor for ConnectionSupervisor {
     ) -> std::result::Result<(), ActorProcessingErr> {
         let mut guard = self.guard.lock().await;
         let Some(state) = &mut *guard else { return Ok(()) };
-        match message {
-            ConnectionMessage::Restart(child) => state.restart(child, &me).await,
-            ConnectionMessage::AddStream(stream) => state.add_stream(&stream, &me).await,
-            ConnectionMessage::Upgrade(socket) => state.upgrade(socket, &me),
-            ConnectionMessage::Attach(socket) => state.attach(*socket, &me).await,
-            ConnectionMessage::AgentEnded => state.linger(&me),
-            ConnectionMessage::Abort => me.stop(None),
-            ConnectionMessage::Fail(reason) => state.fail(reason, &me),
-        }
+        // Boxed, because it happens rarely and an actor keeps room for its largest future.
+        Box::pin(state.told(message, &me)).await;
         Ok(())
     }
 
@@ -168,13 +161,25 @@ impl Actor for ConnectionSupervisor {
             && let Some(state) = &mut *self.guard.lock().await
             && let Some(death) = state.children.died(actor)
         {
-            state.death(death, &me).await;
+            Box::pin(state.death(death, &me)).await;
         }
         Ok(())
     }
 }
 
 impl Guard {
+    async fn told(&mut self, message: ConnectionMessage, me: &ActorRef<ConnectionMessage>) {
+        match message {
+            ConnectionMessage::Restart(child) => self.restart(child, me).await,
+            ConnectionMessage::AddStream(stream) => self.add_stream(&stream, me).await,
+            ConnectionMessage::Upgrade(socket) => self.upgrade(socket, me),
+            ConnectionMessage::Attach(socket) => self.attach(*socket, me).await,
+            ConnectionMessage::AgentEnded => self.linger(me),
+            ConnectionMessage::Abort => me.stop(None),
+            ConnectionMessage::Fail(reason) => self.fail(reason, me),
+        }
+    }
+
     fn stream_child(&self, stream: &Arc<Stream>) -> Child {
         let limits = &self.connection.options.limits;
         // No session ids in the tree: they are the application's.

@@ -51,7 +51,8 @@ pub(super) async fn upgrade(socket: OnUpgrade, limits: &ServerLimits) -> Option<
         .max_message_size(Some(limits.websocket_message))
         .max_frame_size(Some(limits.websocket_frame));
     let (socket, read) = Io::new(upgraded);
-    Some(WebSocketStream::from_partially_read(socket, read.into(), Role::Server, Some(config)).await)
+    // Copied, because it is short, and what it is a part of is the whole read buffer of HTTP.
+    Some(WebSocketStream::from_partially_read(socket, read.to_vec(), Role::Server, Some(config)).await)
 }
 
 /// A message that waits to be written.
