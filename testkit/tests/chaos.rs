@@ -126,8 +126,8 @@ fn what_a_coordinator_loses_is_noticed() {
 #[cfg(feature = "unstable_protocol_v2")]
 #[test]
 fn what_a_coordination_loses_is_noticed() {
-    let text = first_of(lossy(Protocol::Two, Some(vec!["coordination"])));
-    assert!(text.contains("shared sessions: ") || text.contains("hung"), "{text}");
+    let runs = lossy(Protocol::Two, Some(vec!["coordination"]));
+    expect_line(runs, |line| line.contains("shared sessions: ") || line.contains("hung"));
 }
 
 #[cfg(feature = "unstable_protocol_v2")]
