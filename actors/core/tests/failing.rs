@@ -262,6 +262,33 @@ async fn a_relay_ends_when_one_side_breaks() {
     assert!(result.is_err());
 }
 
+/// A handler that has answered and does not return holds up the end of its batch, not the answer.
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_a_batch_is_not_lost_with_the_handler_that_gave_it() {
+    for fails in [true, false] {
+        let (left, mut peer) = tokio::io::duplex(4096);
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let serving = Agent.builder().on_receive_request(
+            async move |_: UntypedMessage, responder: Responder<Value>, _cx: ConnectionTo<Client>| {
+                responder.respond(Value::from("given"))?;
+                tell.send(()).expect("a foreground");
+                pending::<Result<()>>().await
+            },
+            on_receive_request!(),
+        );
+        let batch = format!("[{}]\n", request(1));
+        tokio::io::AsyncWriteExt::write_all(&mut peer, batch.as_bytes()).await.unwrap();
+        let served = serving.connect_with(link(left), async |_cx: ConnectionTo<Client>| {
+            told.recv().await.expect("an answer");
+            if fails { Err(Error::internal_error().data("expected by the test")) } else { Ok(()) }
+        });
+        assert_eq!(soon(served).await.is_err(), fails);
+        let mut said = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut peer, &mut said).await.unwrap();
+        assert_eq!(said, "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"given\"}]\n", "{fails}");
+    }
+}
+
 /// A role whose default handler panics, or waits for its own connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Selfish;

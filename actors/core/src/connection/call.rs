@@ -106,13 +106,6 @@ impl CallState {
         }
     }
 
-    /// Nothing is dispatched any more: its batch, if it came in one, waits for no further entry.
-    pub(crate) fn ends_batch(&self, shared: &Shared) {
-        if let Some(slot) = &self.slot {
-            slot.ends_here(shared);
-        }
-    }
-
     /// The right to answer was dropped.
     fn dropped(self: &Arc<Self>, interrupted: bool) {
         if self.answered.load(Ordering::Acquire) {

@@ -95,6 +95,8 @@ impl Shared {
         for step in self.steps.close() {
             self.undone(step);
         }
+        // Those behind a handler that is still at work.
+        self.undispatched.end(self);
     }
 
     /// What becomes of a step that nobody works off any more.

@@ -171,7 +171,7 @@ impl Incoming {
     /// Takes a batch apart. Its credit is held until the last entry is dispatched: the entries share
     /// the memory of the whole.
     fn batch(&mut self, frame: &Frame, permit: Option<Permit>) {
-        let batch = BatchHandle::new();
+        let batch = BatchHandle::new(&self.shared);
         for entry in frame.entries() {
             if entry.kind() == FrameKind::Malformed {
                 if let Some(malformed) = entry.malformation()
@@ -183,6 +183,7 @@ impl Incoming {
             }
             self.message(entry.clone(), None, Some(&batch));
         }
+        batch.is_taken_apart(&self.shared);
         self.step(Step::BatchDispatched(batch, permit));
     }
 

@@ -125,6 +125,7 @@ impl Reader {
     fn deliver_lines(&mut self) -> Result<(), Error> {
         self.deliver_current();
         let block = self.buffer.capacity();
+        let mut found_any = false;
         while let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
             let length = self.scanned + found;
             if length > self.max_frame {
@@ -135,8 +136,15 @@ impl Reader {
             let line = if block > BLOCK && length < block / 4 { Bytes::copy_from_slice(&line) } else { line };
             self.buffer.advance(1);
             self.scanned = 0;
+            found_any = true;
             self.current = Some((line, 0));
             self.deliver_current();
+        }
+        if block > BLOCK && found_any {
+            // The rest came with the last read; it leaves the block to the long line.
+            let mut fresh = BytesMut::with_capacity(self.buffer.len() + self.next_read);
+            fresh.extend_from_slice(&self.buffer);
+            self.buffer = fresh;
         }
         self.scanned = self.buffer.len();
         if self.scanned > self.max_frame { Err(self.overflow()) } else { Ok(()) }
@@ -196,10 +204,6 @@ impl Reader {
     fn make_room(&mut self) -> usize {
         if self.buffer.capacity() - self.buffer.len() < self.next_read / 2 {
             self.buffer.reserve(self.next_read);
-        }
-        if self.buffer.is_empty() && self.buffer.capacity() > BLOCK {
-            // It was for one long line.
-            self.buffer = BytesMut::with_capacity(self.next_read);
         }
         self.buffer.capacity() - self.buffer.len()
     }
@@ -388,15 +392,16 @@ mod tests {
     fn a_short_line_keeps_no_long_neighbour_in_memory() {
         let short = r#"{"jsonrpc":"2.0","method":"short"}"#;
         let long = format!(r#"{{"jsonrpc":"2.0","method":"long","params":["{}"]}}"#, "x".repeat(2 * BLOCK));
-        let (frames, mut reader) = frames(&format!("{short}\n{long}\n{short}\n"));
+        let (frames, mut reader) = frames(&format!("{short}\n{long}\n{short}\n{{"));
         let [before, long, behind] = &frames[..] else { panic!("three frames") };
         for short in [before, behind] {
             assert!(short.text().is_unique(), "its text is a copy");
         }
-        assert!(!long.text().is_unique(), "the text of a long line is shared with the reader");
+        assert!(long.text().is_unique(), "and its block is its own");
         drop(frames);
         reader.make_room();
         assert!(reader.buffer.capacity() <= BLOCK, "and its block is not kept for the next");
+        assert_eq!(&reader.buffer[..], b"{", "nor lost what came behind it");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use tokio::runtime::{EnterGuard, Handle};
 use tokio::sync::{Notify, watch};
 use tokio::time::Duration;
 
+use super::batch::Undispatched;
 use super::call::{CallState, OpenCall};
 use super::drain::CloseCallbacks;
 use super::guard::Guard;
@@ -62,9 +63,7 @@ pub(crate) struct ClosedCall<'a> {
 
 impl Drop for ClosedCall<'_> {
     fn drop(&mut self) {
-        if self.shared.open_count.sub() && self.shared.open_count.seals.load(Ordering::SeqCst) {
-            self.shared.seal();
-        }
+        self.shared.close_one();
     }
 }
 
@@ -112,6 +111,7 @@ pub(crate) struct Shared {
     pub(crate) supervisor: OnceLock<ActorRef<ConnectionMessage>>,
     pub(crate) incoming_closed: watch::Sender<bool>,
     pub(crate) open_count: OpenCount,
+    pub(crate) undispatched: Undispatched,
     pub(crate) termination: watch::Sender<Option<ConnectionTermination>>,
     pub(crate) node: Arc<Node>,
     pub(crate) live: LiveCount,
@@ -170,6 +170,7 @@ impl Shared {
             supervisor: OnceLock::new(),
             incoming_closed: watch::Sender::new(false),
             open_count: OpenCount::default(),
+            undispatched: Undispatched::default(),
             termination: watch::Sender::new(None),
             node,
             live: LiveCount::new(),
@@ -200,8 +201,21 @@ impl Shared {
 
     /// Registers an inbound request, so that the peer can cancel it.
     pub(crate) fn open_call(&self, call: &Arc<CallState>) {
+        // Counted before it can be found, and answered, by another thread.
+        self.open_one();
         self.open_calls.lock().insert(call);
+    }
+
+    /// One more answer is due before the output may end.
+    pub(crate) fn open_one(&self) {
         self.open_count.add();
+    }
+
+    /// One of those answers is queued.
+    pub(crate) fn close_one(&self) {
+        if self.open_count.sub() && self.open_count.seals.load(Ordering::SeqCst) {
+            self.seal();
+        }
     }
 
     /// Forgets an inbound request whose answer is about to be queued: the peer may use its id again
@@ -438,16 +452,11 @@ impl Shared {
         }
     }
 
-    /// Answers every inbound request that has no answer yet, at a moment when no further one is
-    /// dispatched.
+    /// Answers every inbound request that has no answer yet.
     pub(crate) fn answer_open_calls(&self, error: &Error) {
         let open: Vec<_> = self.open_calls.lock().iter().cloned().collect();
-        for call in &open {
+        for call in open {
             let _ = call.answer(Err(error.clone()));
-        }
-        // All of them first: an array leaves when nothing of it is missing.
-        for call in &open {
-            call.ends_batch(self);
         }
     }
 

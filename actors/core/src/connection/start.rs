@@ -210,7 +210,8 @@ async fn start<C: Role>(link: Link, prepared: Prepared<C>, supervisor: Option<Ac
         children: Children::new(assembly.children),
         seats,
         restart: options.restart,
-        passivate_after: options.passivate_after,
+        // Without any pause the supervisor would never rest.
+        passivate_after: options.passivate_after.max(Duration::from_micros(1)),
         tasks,
         pending,
         finish_driver,

@@ -233,8 +233,9 @@ impl Guard {
     }
 
     fn watch_idleness(&mut self, me: &ActorRef<ConnectionMessage>) {
-        if self.passivation.is_none() {
-            self.passivation = Some(timer(self.kit.passivate_after, me, ConnectionMessage::Passivate));
+        let after = self.kit.passivate_after;
+        if self.passivation.is_none() && after < Duration::MAX {
+            self.passivation = Some(timer(after, me, ConnectionMessage::Passivate));
         }
     }
 

@@ -157,12 +157,6 @@ impl<T> Mailbox<T> {
         .await
     }
 
-    /// Whether the reader would find something.
-    pub(super) fn has_more(&self) -> bool {
-        let queue = self.shared.lock();
-        !queue.items.is_empty() || !queue.orders.is_empty()
-    }
-
     /// Refuses further items and returns what is still there, to be dropped by the caller outside
     /// of any lock.
     pub fn close(&self) -> VecDeque<T> {

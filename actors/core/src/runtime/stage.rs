@@ -207,7 +207,8 @@ impl<S: Stage> Seat<S> {
         loop {
             inbox.refill();
             match stage.run(inbox).await {
-                Flow::Idle | Flow::Again if !inbox.is_empty() || self.mailbox.has_more() => {}
+                // Orders are for incarnations: none is taken here, however late it comes.
+                Flow::Idle | Flow::Again if !inbox.is_empty() || self.mailbox.depth() > 0 => {}
                 Flow::Idle | Flow::Again | Flow::Finished | Flow::Failed(_) => return,
             }
         }

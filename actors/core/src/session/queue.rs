@@ -38,13 +38,10 @@ struct State {
     waker: Option<Waker>,
 }
 
-/// Unread bytes up to which a message may share its memory with what was read together with it.
-const SHARED: usize = 64 * 1024;
-
 impl State {
     /// A reader that keeps up costs no copy; what piles up takes no more memory than is counted.
     fn detach(&self, delivery: &mut Delivery) {
-        if self.bytes > SHARED {
+        if !self.events.is_empty() {
             delivery.detach();
         }
     }
