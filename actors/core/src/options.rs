@@ -38,7 +38,7 @@ pub struct ConnectionOptions {
     /// How often each actor may die before the connection ends.
     pub restart: RestartPolicy,
     /// How long an actor of the connection has nothing to do before it ends, at least; the next
-    /// message starts it again, which takes some microseconds. What it knows is kept. The default is
+    /// message starts it again, which takes some ten microseconds. What it knows is kept. The default is
     /// 100 ms; [`Duration::MAX`] keeps every actor.
     pub passivate_after: Duration,
     /// Time for answers to accepted requests after the end of the input; the default is 5 s. Not
