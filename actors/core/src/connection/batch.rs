@@ -86,7 +86,7 @@ impl BatchHandle {
     }
 
     /// Every entry has its place: from now on the end of the dispatch is all that is to come.
-    pub(crate) fn is_taken_apart(&self, shared: &Shared) {
+    pub(crate) fn taken_apart(&self, shared: &Shared) {
         shared.undispatched.insert(self);
     }
 

@@ -183,7 +183,7 @@ impl Incoming {
             }
             self.message(entry.clone(), None, Some(&batch));
         }
-        batch.is_taken_apart(&self.shared);
+        batch.taken_apart(&self.shared);
         self.step(Step::BatchDispatched(batch, permit));
     }
 
